@@ -20,7 +20,7 @@ SETUP := VENV=$(VENV) PYTHON=$(PYTHON) scripts/setup.sh
 endif
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
-PROBLEM ?= examples/problems/bias_gelu.py
+PROBLEM ?=
 SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 JOBS ?= 2
@@ -29,7 +29,7 @@ PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # A test run starts hundreds of interpreters: without bytecode each of them compiles our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve fmt check house test test-fast timings test-postgres test-gpu soak docs screenshots clean
+.PHONY: help setup demo serve fmt check house test test-fast timings test-postgres test-gpu soak take-home docs screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## */  make \1\t/' | expand -t 20
@@ -38,8 +38,7 @@ setup:  ## the environment alone
 	@$(SETUP)
 
 demo: setup  ## optimise a real op on this machine, from nothing to a proved kernel file
-	@mkdir -p out
-	$(PY) -m warpwright optimize $(PROBLEM) --seconds $(SECONDS_TO_SEARCH) -o out/$(basename $(notdir $(PROBLEM)))_best.py
+	$(PY) scripts/demo.py --seconds $(SECONDS_TO_SEARCH) $(if $(PROBLEM),--problem $(PROBLEM))
 
 serve: setup  ## API, dashboard and workers on this machine
 	$(PY) -m warpwright serve
@@ -76,6 +75,9 @@ test-gpu: setup  ## the tests that need an NVIDIA GPU
 
 soak: setup  ## long soak, fuzz and load runs
 	$(PY) -m pytest -m soak --soak --timeout 3600 $(TESTS)
+
+take-home: setup  ## every use of exported kernels with every problem in every format (an hour)
+	$(PY) -m tests.take_home.matrix
 
 bench-%: setup  ## one benchmark by its name, as in bench/NAME.py
 	$(PY) -m bench.$*

@@ -121,7 +121,10 @@ def _figure(value: float | None) -> str:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return a line for each label, fresh and cached apart: medians, the geometric mean of the rate, champions."""
+    """Return a line for each label, fresh and cached apart: medians, the geometric mean of the rate, champions.
+
+    The reasons of the runs without a champion follow it.
+    """
     lines = []
     for label, cached in dict.fromkeys((row["label"], row["cached"]) for row in rows):
         some = [row for row in rows if (row["label"], row["cached"]) == (label, cached) and "error" not in row]
@@ -135,6 +138,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
             f"{_median([row['held']['judging'] for row in some])}; a confirmation {_median(confirms)} s; "
             f"{_median([row['total_s'] for row in some])} s in all (medians)"
         )
+        lines += [f"  {row['problem']}, no champion: {row['message']}" for row in some if not row["champion"]]
     return lines
 
 

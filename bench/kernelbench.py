@@ -44,9 +44,13 @@ class Judges:
 
     def admit(self, problem: Any, limit_s: float) -> Any:
         """Return the Admission, or None if it took longer than the limit."""
+        return self.ask("admit", limit_s, problem=problem)
+
+    def ask(self, op: str, limit_s: float, **fields: Any) -> Any:
+        """Return the answer of the judge, or None if it took longer than the limit."""
         judge, start = self._one(), time.monotonic()
         try:
-            return judge.ask("admit", problem=problem, timeout_s=limit_s)
+            return judge.ask(op, timeout_s=limit_s, **fields)
         except RuntimeError as error:
             self.close()
             if time.monotonic() - start < 0.9 * limit_s:

@@ -134,6 +134,7 @@ def _confirmation(evaluation: Mapping[str, Any]) -> dict[str, Any]:
         "speedup": ratio["value"] if ratio else None,
         "decision": evidence.get("confirm"),
         "stage_s": body.get("duration_s"),
+        "spent_s": evidence.get("seconds"),
     }
 
 

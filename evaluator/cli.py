@@ -1,4 +1,4 @@
-"""Run the judge from the command line: judge, admit, baseline, confirm, build, profile, doctor, serve.
+"""Run the judge from the command line: judge, admit, baseline, confirm, build, profile, doctor, serve, work.
 
 Exit status: 0 PASSED, 1 any other Verdict, 2 INVALID_REFERENCE or bad usage, 3 INTERNAL_ERROR.
 """
@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from evaluator import recipe_sizes
+from evaluator.batch.work import work
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
@@ -51,10 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
     if arguments.command == "serve":
         return serve(arguments.device)
+    if arguments.command == "work":
+        bundle = Path(arguments.bundle)
+        results = Path(arguments.output) if arguments.output else bundle.with_suffix(".answers")
+        return work(bundle, results, arguments.device, seconds=arguments.seconds)
     if arguments.command == "doctor":
-        return _doctor(arguments.json)
+        return _doctor(arguments.json, brief=arguments.brief)
     try:
-        problem = _read_problem(arguments.problem, arguments.domain)
+        problem = _read_problem(arguments.problem, arguments.domain, arguments.size)
         candidate = _read_candidate(arguments.candidate)
         champion = _read_candidate(arguments.champion)
         known = _read_baseline(arguments.baseline, problem)
@@ -140,21 +146,30 @@ def _parser() -> argparse.ArgumentParser:
         )
         one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
         one.add_argument("--domain", choices=[d.value for d in Domain])
+        words = "another workload, with this size (several with commas); repeatable"
+        one.add_argument("--size", action="append", default=[], metavar="NAME=VALUE", help=words)
         one.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output alone")
     one = commands.add_parser("doctor", help="examine what this machine can isolate and time")
     one.add_argument("--json", metavar="FILE", help="write the findings as JSON; - for standard output alone")
+    one.add_argument("--brief", action="store_true", help="leave NVIDIA's tools out, which need seconds on a GPU")
     one = commands.add_parser("serve", help="serve JSON requests, one per line, until standard input ends")
+    one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+    one = commands.add_parser("work", help="do the work of a bundle and write its answers, without any network")
+    one.add_argument("bundle", metavar="BUNDLE", help="a file of `warpwright bundle`")
+    one.add_argument("-o", "--output", metavar="ANSWERS", help="the file to add answers to (default: BUNDLE.answers)")
+    one.add_argument("--seconds", type=float, metavar="S", help="begin no task after so many seconds")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
     return parser
 
 
-def _doctor(target: str | None) -> int:
-    found = examine()
+def _doctor(target: str | None, *, brief: bool) -> int:
+    """Return 0 if kernels can be judged here on any device."""
+    found = examine(brief=brief)
     text = json.dumps(to_json(found), indent=2)
     if target not in (None, "-"):
         Path(str(target)).write_text(text + "\n", encoding="utf-8")
     print(text if target == "-" else render(found))
-    return 0
+    return 0 if found.can_judge_cpu or found.can_judge_cuda else 1
 
 
 def _profile(judge: Judge, problem: Problem, candidate: Candidate, arguments: argparse.Namespace) -> int:
@@ -170,8 +185,9 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, arguments: ar
     return 0
 
 
-def _read_problem(path: str, domain: str | None) -> Problem:
+def _read_problem(path: str, domain: str | None, sizes: Sequence[str]) -> Problem:
     problem = read_problem(Path(path).read_bytes(), Path(path).stem)
+    problem = recipe_sizes.with_workloads(problem, [recipe_sizes.parse_size(one) for one in sizes])
     return replace(problem, domain=Domain(domain)) if domain else problem
 
 

@@ -59,12 +59,12 @@ class Report:
         raise KeyError(name)
 
 
-def examine() -> Report:
-    """Examine the machine, in about a second."""
+def examine(*, brief: bool = False) -> Report:
+    """Examine the machine, in about a second; if not `brief` NVIDIA's tools, too, which need seconds on a GPU."""
     cage, isolation = _cage()
     looks: tuple[Callable[[], Finding], ...] = (
         _python, _torch, _triton, _compiler, _nvcc, _gpu,
-        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _cores, _sanitizer, _counters,
+        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _cores, *(() if brief else (_sanitizer, _counters)),
     )  # fmt: skip
     findings = (*(look() for look in looks), cage)
     failing = {finding.need for finding in findings if not finding.ok}

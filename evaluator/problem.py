@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from evaluator import recipe_sizes
 from evaluator.errors import ProblemError
 from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Problem, Workload
 
@@ -20,7 +21,6 @@ _SETTINGS = ("WORKLOADS", "DOMAIN", "PRECISION", "ALLOW_LIBRARY", "TRAIN", "BITW
 _RESERVED = ("name", "weight", "device", "held_out")
 _SIMILAR = 0.8  # of the characters of a misspelt setting
 _CHANGING_METHODS = ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "setdefault", "sort", "update")
-_RECIPES = ("get_inputs", "get_init_inputs")
 
 # Appended to a reference that is a plain function. The names are ours, so no name in the module clashes by accident.
 _MODEL_OF_FUNCTION = '''
@@ -48,6 +48,7 @@ def read_problem(source: str | bytes, name: str) -> Problem:
         if "reference" not in functions:
             raise ProblemError("there is neither `class Model(nn.Module)` nor a function `reference(...)`: write one")
         text += _MODEL_OF_FUNCTION
+    text = recipe_sizes.constants_as_arguments(text)
     settings = _settings(tree)
     _check_misspelt_settings(tree, settings)
     precision, budget = _precision(settings)
@@ -55,7 +56,7 @@ def read_problem(source: str | bytes, name: str) -> Problem:
         return Problem(
             name=name,
             source=text,
-            workloads=_workloads(settings, _known_sizes(tree)),
+            workloads=_workloads(settings, recipe_sizes.known_sizes(text)),
             domain=Domain(_choice(settings, "DOMAIN", [d.value for d in Domain], Domain.DECLARED.value)),
             precision=precision,
             error_budget=budget,
@@ -168,18 +169,6 @@ def _check_misspelt_settings(tree: ast.Module, settings: Mapping[str, _Setting])
                 f"{node.id} is no setting: did you mean {near[0]}? The settings are {', '.join(_SETTINGS)}",
                 line=node.lineno,
             )
-
-
-def _known_sizes(tree: ast.Module) -> list[str] | None:
-    """Return the names of the sizes that the recipes take, in order; None if they cannot be known."""
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    recipes = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _RECIPES]
-    if bound & set(_RECIPES) or any(node.args.kwarg or node.decorator_list for node in recipes):
-        return None
-    arguments = [
-        one.arg for node in recipes for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-    ]
-    return list(dict.fromkeys(arguments))
 
 
 def _choice(settings: Mapping[str, _Setting], name: str, values: list[str], default: str) -> str:

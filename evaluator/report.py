@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from evaluator.types import Admission, BaselineReport, BuildReport, Evaluation, Measurement, Ratio, Verdict
+from evaluator.units import time_text
 
 _SHOWN_EVIDENCE = (
     "line", "source_line", "index", "actual", "expected", "wrong_elements", "pattern", "origin", "message", "log",
@@ -29,9 +31,13 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
         for key in _SHOWN_EVIDENCE:
             if key in result.evidence:
                 yield f"  {key}: {str(result.evidence[key])[:1500]}"
+    if "domain" in result.evidence:
+        yield f"  right on {result.evidence['domain']}"
     for measurement in result.measurements:
-        baselines = ", ".join(f"{b.mode} {b.median_us:.1f} us" for b in measurement.baselines)
-        yield f"  {measurement.workload}: {measurement.median_us:.1f} us a call ({baselines}){_roofline(measurement)}"
+        baselines = ", ".join(f"{b.mode} {time_text(b.median_us)}" for b in measurement.baselines)
+        own = f"{time_text(measurement.median_us)} a call"
+        yield f"  {measurement.workload}: {own} ({baselines}){_roofline(measurement)}"
+        yield from _third_opinion(result.evidence.get("third_opinion", {}).get(measurement.workload, {}))
         for adjustment in dict.fromkeys(map(str, measurement.adjustments)):
             yield f"    adjusted by {adjustment}"
     for ratio in result.speedups:
@@ -46,11 +52,23 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
     yield f"  took {sum(result.duration_s.values()):.2f} s"
 
 
+def _third_opinion(told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line on the plain loops of a confirmation; "again" is the Candidate once more."""
+    parts = []
+    for name, one in told.items():
+        if name == "again":
+            continue
+        kernels = f", kernels {one['kernels_us']:.1f}" if "kernels_us" in one else ""
+        parts.append(f"{name} {one['plain_us']:.1f} us{kernels}{' (disagrees)' if one['disagrees'] else ''}")
+    if parts:
+        yield f"    in a plain loop: {'; '.join(parts)}"
+
+
 def _roofline(measurement: Measurement) -> str:
     if measurement.floor_us is None:
         return ""
     share = min(1.0, measurement.floor_us / measurement.median_us)
-    return f"; {share:.0%} of the memory roofline ({measurement.floor_us:.1f} us at copy speed)"
+    return f"; {share:.0%} of the memory roofline ({time_text(measurement.floor_us)} at copy speed)"
 
 
 def _ratio(ratio: Ratio) -> str:
@@ -60,8 +78,11 @@ def _ratio(ratio: Ratio) -> str:
 
 def _admission(result: Admission) -> Iterator[str]:
     yield f"{result.verdict}: {result.reason}"
+    if "domain" in result.evidence:
+        sizes = ", ".join(f"{name}={value}" for name, value in result.evidence.get("sizes", {}).items())
+        yield f"  kernels have to be right on {result.evidence['domain']}; sizes: {sizes or 'none has a name'}"
     for fact in result.facts:
-        floor = "" if fact.floor_us is None else f", at least {fact.floor_us:.1f} us at copy speed"
+        floor = "" if fact.floor_us is None else f", at least {time_text(fact.floor_us)} at copy speed"
         shapes = f"{', '.join(fact.inputs)} -> {', '.join(fact.outputs)}"
         yield f"  {fact.workload}: {shapes}; {fact.bytes_moved} bytes{floor}"
 
@@ -69,7 +90,7 @@ def _admission(result: Admission) -> Iterator[str]:
 def _baselines(result: BaselineReport) -> Iterator[str]:
     for time in result.times:
         low, high = time.interval_us.low, time.interval_us.high
-        yield f"  {time.workload}: {time.mode} {time.median_us:.1f} us ({low:.1f} to {high:.1f})"
+        yield f"  {time.workload}: {time.mode} {time_text(time.median_us)} ({time_text(low)} to {time_text(high)})"
     for mode, reason in result.skipped.items():
         yield f"  {mode} skipped: {reason}"
     yield f"  took {result.duration_s:.1f} s"

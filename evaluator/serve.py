@@ -1,9 +1,10 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
-Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline"}.
-Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Any number of {"id", "note": {...}}
-may come before it: what the judge is doing now, for people who wait. The end of standard input ends the judge and every
-child.
+Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
+"quick", "patient", "notes"}.
+Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Where "notes" is true, any number of
+{"id", "note": {...}} may come before it: what the judge is doing now, for people who wait. The end of standard input
+ends the judge and every child.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import contextlib
 import json
 import logging
 import os
+import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TextIO, cast
 
@@ -27,7 +29,7 @@ from evaluator.stages.admit import admit
 from evaluator.stages.baseline import baseline_so_far
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
-from evaluator.stages.judge import Judge
+from evaluator.stages.judge import Judge, silent
 from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.types import BaselineReport, Candidate, Problem
 
@@ -56,12 +58,13 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
     os.dup2(2, 1)
     try:
         judge = Judge(make_backend(device), protocol=protocol)
+        judge.compiles_ahead = True
     except (EvaluatorError, ValueError) as error:
         log.error("%s", error)
         return 3
     try:
         judge.warm()
-        for line in sys.stdin:
+        for line in _requests(judge):
             if line.strip():
                 _write(channel, answer(judge, line, partial(_write, channel)))
             if judge.lost:
@@ -74,6 +77,17 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         with contextlib.suppress(OSError):  # the reader is gone
             channel.close()
     return 0
+
+
+def _requests(judge: Judge) -> Iterator[str]:
+    """Yield lines of standard input. While none comes, prepare for later ones."""
+    while True:
+        while not select.select([sys.stdin], [], [], 0.0)[0] and judge.use_spare_time():
+            pass
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line
 
 
 def _write(channel: TextIO, message: Mapping[str, Any]) -> None:
@@ -90,10 +104,13 @@ def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] =
         if not isinstance(request, dict):
             raise SchemaError("a request must be a JSON object")
         ident = request.get("id")
-        judge.tell = lambda **note: write({"id": ident, "note": note})
+        if request.get("notes") is True:
+            judge.tell = lambda **note: write({"id": ident, "note": note})
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
     except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:
         return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}
+    finally:
+        judge.tell = silent  # a note after the reply would be taken for one of the next request
 
 
 def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
@@ -108,12 +125,13 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
         return to_json(admit(judge, problem))
     known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "baseline":
-        return to_json(baseline_so_far(judge, problem, known))
+        judge.expected = problem
+        return to_json(baseline_so_far(judge, problem, known, patient=request.get("patient") is True))
     candidate = from_json(Candidate, request.get("candidate"))
     if op == "build":
         return to_json(build(judge, problem, candidate))
     if op == "judge":
-        return to_json(judge.judge(problem, candidate, known))
+        return to_json(judge.judge(problem, candidate, known, quick=request.get("quick") is True))
     if op == "confirm":
         champion = None if request.get("champion") is None else from_json(Candidate, request["champion"])
         return to_json(confirm(judge, problem, candidate, champion, known))

@@ -11,7 +11,7 @@ from typing import Any, Self
 import torch
 
 from evaluator.cage.policy import Limits
-from evaluator.child.protocol.layout import LayoutError, UnjudgedTensorError
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
 from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims, unjudged_reason
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import ChildError, ChildFault
@@ -88,6 +88,7 @@ class Subject:
         self.yield_device: Callable[[], None] = lambda: None  # called before long work (`DeviceSharing`)
         self.selects: bool | None = None  # whether a reference uses any of SELECTION_OPERATIONS; None: not known yet
         self.left_out: Collection[str] = ()  # cases that a reference does not survive (`sizes.LeftOut`)
+        self.dimensions: Mapping[str, int] | None = None  # of a reference (`oracle.dimensions`); None: not known yet
         self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made
 
     @classmethod
@@ -136,6 +137,14 @@ class Subject:
         found = _list(self.child.request("kernels", timeout_s=20.0).get("kernels"))
         return [kernel for kernel in found if isinstance(kernel, dict)]
 
+    def generated(self) -> str:
+        """Return the heart of what torch.compile generated here: a claim, for reports; "" for none."""
+        try:
+            code = self.child.request("generated", timeout_s=20.0).get("code")
+        except ChildError:
+            return ""
+        return code if isinstance(code, str) else ""
+
     def recipe(self, function: str, sizes: Mapping[str, Any], seed: int, *, timeout_s: float = 20.0) -> Arguments:
         """Return what the reference's `get_inputs` or `get_init_inputs` makes under a seed."""
         self.yield_device()
@@ -154,6 +163,15 @@ class Subject:
         if [len(tensors) for tensors in found] != [len(positions)] * len(seeds):
             raise LayoutError("get_inputs() does not return as many tensors as before")
         return found
+
+    def drawn_layouts(
+        self, sizes: Mapping[str, Any], seeds: Sequence[int], *, limit_s: float
+    ) -> list[list[TensorSpec]]:
+        """Return the layouts of the inputs under each of several seeds, as far as `limit_s` allows."""
+        self.yield_device()
+        fields: dict[str, Any] = {"sizes": dict(sizes), "seeds": list(seeds), "limit_s": limit_s}
+        drawn = _list(self.child.request("layouts", timeout_s=20.0 + limit_s, **fields).get("layouts"))
+        return [[TensorSpec.from_json(one) for one in _list(specs)] for specs in drawn]
 
     def construct(
         self, kind: str, init: Arguments, *, train: bool, seed: int, keep_previous: bool = False

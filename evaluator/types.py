@@ -1,8 +1,7 @@
 """Define the schema of Problem, Candidate and Evaluation: frozen dataclasses of the standard library alone.
 
 Importing this module never loads torch. FastAPI serves these types, the database stores their JSON (with
-`schema_version`), the command line prints them. Impossible states fail at construction. Times are microseconds (`_us`)
-or seconds (`_s`); sizes are bytes; hashes are lower-case SHA-256 hex.
+`schema_version`). Impossible states fail at construction. Sizes are bytes; hashes are lower-case SHA-256 hex.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from evaluator.units import time_text
 
 SCHEMA_VERSION = 1
 
@@ -223,9 +224,8 @@ class Environment:
 
     @property
     def key(self) -> str:
-        parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler)
-        protocol = [self.protocol] * bool(self.protocol)  # keys from before there were protocols stay
-        return content_hash("environment", *(part or "" for part in parts), *protocol)
+        parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler, self.protocol)
+        return content_hash("environment", *(part or "" for part in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +245,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineTime:
-    """The time of one Baseline on one Workload. `mode` is "eager", "compile", "max-autotune-no-cudagraphs", ..."""
+    """The time of a Baseline ("eager", "compile", ...) on a Workload. `code` holds the kernels that a compiler made."""
 
     mode: str
     workload: str
@@ -253,6 +253,7 @@ class BaselineTime:
     median_us: float
     interval_us: Interval
     samples_us: tuple[float, ...] = ()
+    code: str = ""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.median_us) and self.median_us > 0):
@@ -292,7 +293,7 @@ class Adjustment:
 
     def __str__(self) -> str:
         parts = (self.factor > 1) * [f"{self.factor:.3g} times longer"]
-        return f"{self.check}: " + ", ".join(parts + bool(self.floor_us) * [f"at least {self.floor_us:.3g} us"])
+        return f"{self.check}: " + ", ".join(parts + bool(self.floor_us) * [f"at least {time_text(self.floor_us)}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,9 +438,8 @@ class BaselineReport:
 class BuildReport:
     """The result of the build stage without a device. `evaluation` is set exactly if the Candidate is already refused.
 
-    `signature` hashes the normalised source. `launches` hashes the launches (compiled code, grid, arguments), if they
-    are known. Both serve to reject duplicates before any device time.
-    """
+    `signature` hashes the normalised source, `launches` the launches (compiled code, grid, arguments) where they are
+    known. Duplicates are rejected by them."""
 
     candidate_hash: str
     signature: str

@@ -16,11 +16,11 @@ MAX_REFUSED = 4
 def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """Return the elite to confirm now, or None. One at a time: each confirmation is against the current Champion.
 
-    The best one is that with the highest lower bound, since the highest speedup of many is partly luck. During the
-    search that bound must be above the fastest Baseline, its speedup above the Champion's by MARGIN, no better one may
-    have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be judged:
-    then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time is left
-    or its confirmation is owed.
+    The best one is the fastest of those whose lower bound is above Champion and Baseline; else the fastest of all.
+    During the search its lower bound must be above the Baseline, its speedup above the Champion's by MARGIN, no better
+    one may have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be
+    judged: then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time
+    is left or its confirmation is owed.
     """
     if state.open_confirms or not may_confirm(state):
         return None
@@ -48,16 +48,17 @@ def _bar(state: SearchState) -> float:
 
 
 def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
-    """Return the best elite that was never confirmed, in this Run or as the Champion; with `outdated` also among those
-    that a later Baseline overtook before they were judged again."""
+    """Return the best elite that was never confirmed, in this Run or as the Champion.
+
+    The ratio of an outdated elite is over a slower Baseline than the others' ratios. With `outdated` the best of these
+    is returned if no other elite is surely faster and no Champion stands, whose ratio it could not be compared with.
+    """
     standing = state.champion.hash if state.champion is not None else None
-    unknown = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
-    fresh = [e for e in unknown if outdated or not e.outdated]
-    bar = _bar(state)
-    sure = [e for e in fresh if e.low > bar]
-    if sure:
-        return max(sure, key=lambda elite: (elite.low, elite.candidate_id))
-    return max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
+    fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    current = [e for e in fresh if not e.outdated]
+    sure = [e for e in current if e.low > _bar(state)]
+    rest = fresh if outdated and state.champion is None else current
+    return max(sure or rest, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
 
 
 def _is_owed(state: SearchState, best: Elite) -> bool:
@@ -65,8 +66,8 @@ def _is_owed(state: SearchState, best: Elite) -> bool:
 
     So a Run overruns its time for the best one alone, and ends after that.
     """
-    tried = [e.low for e in state.elites if e.confirms and not e.confirmed]
-    return best.low > max([_bar(state), *tried])
+    tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
+    return not best.outdated and best.low > _bar(state) and best.speedup > max(tried, default=0.0)
 
 
 def _is_plateau(state: SearchState, best: Elite) -> bool:

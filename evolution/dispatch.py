@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from evaluator.types import content_hash
 from evolution.arms import DISPATCH
+from evolution.spending import kept_s
 from evolution.state import SearchState, WorkloadLeaders
 from evolution.types import Arm, Operator, Propose
 
@@ -21,8 +22,12 @@ MIN_LOG_GAIN = 0.01
 """A dispatch is tried if its expected log gain over the best single kernel is at least this."""
 MAX_DISPATCHES = 4
 STAGNANT_AFTER = 6
-"""A dispatch is tried after this many Candidates without a new best, or with the budget of this many left."""
+"""A dispatch is tried after this many Candidates without a new best, or with the budget of this many left..."""
+LOSING_AFTER = 2
+"""...and after this many where the best kernel clearly loses a Workload, which forbids its promotion."""
 MAX_KERNELS = 8
+WORST_WORKLOAD = 0.98
+"""A confirmation promotes no kernel that is slower than this on a Workload."""
 _MAX_KEY_CHARACTERS = 90
 
 
@@ -73,12 +78,13 @@ def best_split(shares: Mapping[str, WorkloadLeaders]) -> Split | None:
 def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
     """Return a dispatch to try now, or None. `last` means that nothing else is left to do.
 
-    There is one at a time, none twice, and at most MAX_DISPATCHES. It waits while the search still finds faster ones.
+    There is one at a time, none twice, and at most MAX_DISPATCHES. It waits while the search still finds faster ones,
+    but not where the best one cannot be promoted alone, or was refused.
     """
     asked = [stats for stats in state.arms if stats.arm.proposer == DISPATCH]
     if sum(stats.asked for stats in asked) >= MAX_DISPATCHES or any(s.asked > s.settled for s in asked):
         return None
-    if not (last or state.since_best >= STAGNANT_AFTER or _is_late(state)):
+    if not (last or state.since_best >= STAGNANT_AFTER or _is_late(state) or _is_blocked(state)):
         return None
     split = best_split(state.shares)
     if split is None or any(stats.arm.variant == split.key for stats in asked):
@@ -87,12 +93,19 @@ def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
     return Propose(arm=arm, island=0, parents=split.parents, hint={"kernels": dict(split.choices)})
 
 
+def _is_blocked(state: SearchState) -> bool:
+    """Return True if the best kernel is clearly slower on a Workload, or the confirmation of one was refused."""
+    loses = any(share.best.high < WORST_WORKLOAD for share in state.shares.values())
+    refused = any(elite.confirms and not elite.confirmed for elite in state.elites)
+    return refused or (loses and state.since_best >= LOSING_AFTER)
+
+
 def _is_late(state: SearchState) -> bool:
-    """Return True if the remaining budget allows only a few more Candidates."""
+    """Return True if the remaining budget allows only a few more Candidates, and a confirmation."""
     few = STAGNANT_AFTER * state.judge_s
     budget, spend = state.budget, state.spend
     return (
         (budget.candidates is not None and spend.candidates + STAGNANT_AFTER >= budget.candidates)
-        or (budget.device_s is not None and spend.device_s + few >= budget.device_s)
-        or (budget.wall_s is not None and spend.wall_s + few >= budget.wall_s)
+        or (budget.device_s is not None and spend.device_s + few + kept_s(state, budget.device_s) >= budget.device_s)
+        or (budget.wall_s is not None and spend.wall_s + few + kept_s(state, budget.wall_s) >= budget.wall_s)
     )

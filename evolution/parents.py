@@ -14,7 +14,11 @@ MAX_REPAIRS = 2
 
 
 def breeding_elites(elites: Sequence[Elite], island: int, rng: Random) -> list[Elite]:
-    """Return the elites to breed from on an island: its own, or at times (or if it has none) those of another."""
+    """Return the elites to breed from on an island: its own, or at times (or if it has none) those of another.
+
+    A repaired kernel is one that runs at all: it breeds once it is as fast as the fastest Baseline.
+    """
+    elites = [elite for elite in elites if not elite.repaired or elite.speedup >= 1.0]
     own = [elite for elite in elites if elite.island == island]
     others = sorted({elite.island for elite in elites if elite.island != island})
     if others and (not own or rng.random() < MIGRATION):

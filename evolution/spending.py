@@ -7,6 +7,8 @@ from evolution.state import SearchState
 
 CONFIRM_PER_JUDGE, CONFIRM_S = 4.0, 25.0
 """The assumed cost of a confirmation until the first one: in judgements, or in seconds if that is more."""
+NOTHING_YET_SHARE = 0.5
+"""While no Candidate is worth a confirmation, this share of it is kept: the rest of the time may still find one."""
 MAX_RESERVED_SHARE = 0.5
 """At most this share of a device or wall budget is reserved for confirmations."""
 
@@ -21,9 +23,12 @@ def reserve_s(state: SearchState) -> float:
     return state.confirm_s or max(CONFIRM_PER_JUDGE * state.judge_s, CONFIRM_S)
 
 
-def _kept_s(state: SearchState, limit_s: float) -> float:
-    """Return the part of a limit that is kept for a confirmation."""
-    return min(reserve_s(state), MAX_RESERVED_SHARE * limit_s)
+def kept_s(state: SearchState, limit_s: float) -> float:
+    """Return the part of a limit that is kept for a confirmation; half of it while nothing is worth one."""
+    kept = min(reserve_s(state), MAX_RESERVED_SHARE * limit_s)
+    bar = max(1.0, state.champion.speedup if state.champion is not None else 1.0)
+    waits = any(e.speedup > bar and not (e.confirms or e.confirmed) for e in state.elites)
+    return kept if waits else NOTHING_YET_SHARE * kept
 
 
 def _committed_s(state: SearchState) -> float:
@@ -34,12 +39,12 @@ def may_judge(state: SearchState, more: int = 0) -> bool:
     """Return True if device and wall budgets allow one judgement on top of `more` that were decided just now."""
     need = _committed_s(state) + (more + 1) * state.judge_s
     if state.budget.device_s is not None:
-        keep = _kept_s(state, state.budget.device_s)
+        keep = kept_s(state, state.budget.device_s)
         if state.spend.device_s >= state.budget.device_s or state.spend.device_s + need + keep > state.budget.device_s:
             return False
     if state.budget.wall_s is not None:
         # Assume one device: with several, a Run stops a little early rather than without a confirmation.
-        keep = _kept_s(state, state.budget.wall_s)
+        keep = kept_s(state, state.budget.wall_s)
         if state.spend.wall_s >= state.budget.wall_s or state.spend.wall_s + need + keep > state.budget.wall_s:
             return False
     return True
@@ -48,13 +53,13 @@ def may_judge(state: SearchState, more: int = 0) -> bool:
 def last_chance_to_confirm(state: SearchState) -> bool:
     """Return True if a confirmation must start now to end within the wall budget, after one judgement."""
     wall_s = state.budget.wall_s
-    return wall_s is not None and state.spend.wall_s + _kept_s(state, wall_s) + state.judge_s >= wall_s
+    return wall_s is not None and state.spend.wall_s + kept_s(state, wall_s) + state.judge_s >= wall_s
 
 
 def confirmation_fits(state: SearchState, times: int = 1) -> bool:
     """Return True if so many confirmations would end within the wall budget, as far as one can tell."""
     wall_s = state.budget.wall_s
-    return wall_s is None or state.spend.wall_s + times * _kept_s(state, wall_s) <= wall_s + state.judge_s
+    return wall_s is None or state.spend.wall_s + times * kept_s(state, wall_s) <= wall_s + state.judge_s
 
 
 def may_confirm(state: SearchState) -> bool:

@@ -15,7 +15,8 @@ class Elite:
     """The fastest passed Candidate of one design: a family, or a source without Tunables.
 
     Speedups are against the fastest Baseline; an `outdated` one is over a Baseline that is not the fastest any more.
-    `confirms` counts its confirmations; `confirmed` means that it was promoted.
+    `confirms` counts its confirmations; `confirmed` means that it was promoted; `repaired` that it is a broken kernel's
+    repair.
     """
 
     candidate_id: str
@@ -27,6 +28,7 @@ class Elite:
     confirms: int = 0
     confirmed: bool = False
     outdated: bool = False
+    repaired: bool = False
     hash: str = ""
 
 

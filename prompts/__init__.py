@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from prompts.errors import PromptError, PromptTooLarge, ReplyError
-from prompts.material import ApproachNote, LessonNote, Material, ParentNote, PrecedentNote, RememberedNote
+from prompts.material import (
+    ApproachNote,
+    GraphNote,
+    LessonNote,
+    Material,
+    OperationNote,
+    ParentNote,
+    PrecedentNote,
+    RememberedNote,
+)
 from prompts.render import Prompt, follow_up, render
 from prompts.reply import read_reply
 
 __all__ = [
     "ApproachNote",
+    "GraphNote",
     "LessonNote",
     "Material",
+    "OperationNote",
     "ParentNote",
     "PrecedentNote",
     "Prompt",

@@ -81,6 +81,25 @@ class PrecedentNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperationNote:
+    """One operation of the reference's graph: its operands and result in words, its bytes if it ran alone."""
+
+    name: str
+    inputs: str
+    output: str
+    bytes: int
+    flops: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphNote:
+    """The operations of the reference on one Workload, in order, without those that only change a view."""
+
+    workload: str
+    operations: tuple[OperationNote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """All data for a prompt. `notes` are refusals of earlier replies, newest first.
 
@@ -103,6 +122,7 @@ class Material:
     approaches: tuple[ApproachNote, ...] = ()
     remembered: RememberedNote | None = None
     precedents: tuple[PrecedentNote, ...] = ()
+    graph: GraphNote | None = None
     number: int = 0
     variant: str = "default"
 

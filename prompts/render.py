@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import textwrap
@@ -11,10 +12,12 @@ from typing import Any
 
 from evaluator.languages import adapter
 from evaluator.schema import to_json
-from evaluator.types import Domain, Precision, Problem, Verdict, Workload, WorkloadFacts
+from evaluator.types import DeviceKind, Domain, Measurement, Precision, Problem, Verdict, Workload, WorkloadFacts
 from evolution.types import Operator
-from prompts import times, units
+from prompts import times
 from prompts.budget import Section, clip, estimate_tokens, fit
+from prompts.device import described
+from prompts.floors import floors, launch_us, skinny
 from prompts.library import fill, guide, identity, settings
 from prompts.material import ApproachNote, Material, ParentNote
 from prompts.redact import without_held_out
@@ -25,11 +28,15 @@ TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
-_OMITTED_FACTS = frozenset({"reserved_core"})  # no help for a kernel's writer
+MAX_OPERATIONS = 24
+CODE_CHARACTERS = (7000, 3000)
 _PARTS = (
     "workloads",
     "device",
     "timing",
+    "graph",
+    "compiled",
+    "beside",
     "techniques",
     "remembered",
     "precedents",
@@ -76,7 +83,13 @@ def render(material: Material, *, tokens: int) -> Prompt:
         raise ValueError(f"no model is asked to {material.operator}")
     how = guide(material.language)
     names = (material.operator.value, "system", *_PARTS, how)
-    system = fill("system", problem=material.problem, kind=material.device_kind)
+    system = fill(
+        "system",
+        problem=material.problem,
+        kind=material.device_kind,
+        varied=bool(material.varied),
+        tf32_convolutions=material.device_kind is DeviceKind.CUDA and "conv" in material.problem.source.lower(),
+    )
     user, shortened = fit(_sections(material, how), tokens - estimate_tokens(system))
     return Prompt(
         system=system,
@@ -97,11 +110,16 @@ def _sections(material: Material, how: str) -> list[Section]:
     shown = [w for w in material.problem.workloads_for(material.device_kind) if not w.held_out]
     source = without_held_out(material.problem.source, material.device_kind).strip()
     names = {workload.name for workload in shown}
-    device = fill("device", name=material.device_name, kind=material.device_kind, facts=_facts(material))
+    environment = material.baseline.environment if material.baseline is not None else None
+    facts = described(material.device_facts, environment)
+    device = fill("device", name=material.device_name, kind=material.device_kind, facts=facts)
+    timing = fill("timing", kind=material.device_kind, launch_us=launch_us(material.device_kind))
     over, own = _over_floor(material, names)
     disturbed = own and times.was_disturbed(times.rows(material.parents[0].measurements, (), names, {}))
     flags = material.device_facts.get("flags", ())
-    lines = techniques(material.language, source, over, own=own, disturbed=disturbed, flags=flags)
+    lines = techniques(
+        material.language, source, over, own=own, disturbed=disturbed, flags=flags, skinny=skinny(material.facts)
+    )
     general = material.problem.domain is Domain.GENERAL
     answered = [_approach_line(one, names) for one in material.approaches]
     return [
@@ -109,7 +127,10 @@ def _sections(material: Material, how: str) -> list[Section]:
         Section("reference", 100, (f"## The reference\n\n```python\n{source}\n```",)),
         Section("workloads", 80, (_workloads(material, shown), "")),
         Section("device", 50, (device, "")),
-        Section("timing", 65, (fill("timing", kind=material.device_kind), "")),
+        Section("timing", 65, (timing, "")),
+        Section("graph", 42, _graph(material)),
+        Section("compiled", 44, _compiled(material, shown)),
+        Section("beside", 75, _beside(material, names)),
         Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
         Section("remembered", 35, _remembered(material)),
         Section("precedents", 36, _list_forms("precedents", material.precedents)),
@@ -154,7 +175,57 @@ def _list_forms(name: str, items: Sequence[object]) -> tuple[str, ...]:
 
 
 def _floors(material: Material) -> dict[str, float]:
-    return {fact.workload: fact.floor_us for fact in material.facts if fact.floor_us}
+    return {name: floor.us for name, floor in floors(material.facts, material.device_kind).items()}
+
+
+def _measured(material: Material, names: set[str]) -> Sequence[Measurement]:
+    """Return the newest measurements of a kernel beside the Baseline: the first parent's, else an answer's."""
+    newest = sorted(material.approaches, key=lambda one: -one.number)
+    found = (*(parent.measurements for parent in material.parents[:1]), *(one.measurements for one in newest))
+    return next((one for one in found if any(m.baselines for m in one if m.workload in names)), ())
+
+
+def _beside(material: Material, names: set[str]) -> tuple[str, ...]:
+    """Return the forms of the Baseline's newest times; a parent that was timed shows them itself."""
+    if material.parents and material.parents[0].measurements:
+        return ("",)
+    measured = [m for m in _measured(material, names) if m.workload in names and m.baselines]
+    best = [min(m.baselines, key=lambda time: time.median_us) for m in measured]
+    return (fill("beside", times=best), "") if best else ("",)
+
+
+def _compiled(material: Material, shown: list[Workload]) -> tuple[str, ...]:
+    """Return the forms of what torch.compile made, for the heaviest Workload where it is the fastest Baseline."""
+    timed = {time.workload for time in material.baseline.times} if material.baseline is not None else set()
+    weighty = sorted((one for one in shown if one.name in timed), key=lambda one: -one.weight)
+    for workload in weighty:
+        assert material.baseline is not None
+        best = material.baseline.fastest(workload.name)
+        if best.code:
+            return (*dict.fromkeys(fill("compiled", time=best, code=clip(best.code, n)) for n in CODE_CHARACTERS), "")
+    return ("",)
+
+
+def _graph(material: Material) -> tuple[str, ...]:
+    """Return the forms of the reference's graph: its heaviest operations in order, then fewer of them."""
+    graph = material.graph
+    if graph is None or not graph.operations:
+        return ("",)
+    fact = next((one for one in material.facts if one.workload == graph.workload), None)
+    rate = fact.bytes_moved / fact.floor_us if fact is not None and fact.floor_us else None
+    forms = []
+    for most in (MAX_OPERATIONS, 8):
+        heavy = sorted(range(len(graph.operations)), key=lambda i: -graph.operations[i].bytes)[:most]
+        shown = [graph.operations[i] for i in sorted(heavy)]
+        rows = [{**dataclasses.asdict(one), "least_us": one.bytes / rate if rate else None} for one in shown]
+        about = {
+            "workload": graph.workload,
+            "bytes": sum(one.bytes for one in graph.operations),
+            "fused_bytes": fact.bytes_moved if fact is not None else 0,
+        }
+        left_out = len(graph.operations) - len(shown)
+        forms.append(fill("graph", graph=about, operations=rows, timed=rate is not None, left_out=left_out))
+    return (*dict.fromkeys(forms), "")
 
 
 def _over_floor(material: Material, names: set[str]) -> tuple[dict[str, float], bool]:
@@ -174,12 +245,15 @@ def _over_floor(material: Material, names: set[str]) -> tuple[dict[str, float], 
 
 def _workloads(material: Material, shown: list[Workload]) -> str:
     facts = {fact.workload: fact for fact in material.facts}
+    least = floors(material.facts, material.device_kind)
     rows = [
         {
             "name": workload.name,
             "sizes": dict(workload.sizes),
             "weight": workload.weight,
             "facts": facts.get(workload.name),
+            "floor_us": least[workload.name].us if workload.name in least else None,
+            "bound": least[workload.name].bound if workload.name in least else "",
             "baselines": sorted(
                 (
                     time
@@ -197,6 +271,9 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
         "workloads",
         rows=rows,
         rate=rates[0] if rates else None,
+        matmul=next((fact.matmul_gflops * 1e9 for fact in material.facts if fact.matmul_gflops), None),
+        launch_us=launch_us(material.device_kind),
+        stale=bool(_measured(material, {workload.name for workload in shown})),
         varied=material.varied,
         held_out=len(every) - len(shown),
         accuracy=_accuracy(material.problem, [facts[w.name] for w in shown if w.name in facts]),
@@ -216,35 +293,6 @@ def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
     ]
 
 
-def _facts(material: Material) -> dict[str, str]:
-    facts = {**material.device_facts, **_versions(material)}
-    return dict(
-        _fact(key, value) for key, value in sorted(facts.items()) if value is not None and key not in _OMITTED_FACTS
-    )
-
-
-def _fact(key: str, value: Any) -> tuple[str, str]:
-    """Return a fact's name and value; the unit goes from the name to the value."""
-    if isinstance(value, int | float):
-        for unit, text in (("_bytes_per_s", units.rate), ("_bytes", units.size)):
-            if key.endswith(unit):
-                return key.removesuffix(unit), text(value)
-    return key, clip(_fact_text(value), 400)
-
-
-def _fact_text(value: Any) -> str:
-    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-        return ", ".join(value)
-    return value if isinstance(value, str) else json.dumps(to_json(value))
-
-
-def _versions(material: Material) -> dict[str, str | None]:
-    if material.baseline is None:
-        return {}
-    found = material.baseline.environment
-    return {"compiler": found.compiler, "cuda": found.cuda, "torch": found.torch, "triton": found.triton}
-
-
 def _parent(material: Material, parent: ParentNote, number: int, shown: list[Workload]) -> Section:
     names = {workload.name for workload in shown}
     found = times.rows(parent.measurements, parent.ratios, names, _floors(material))
@@ -256,6 +304,7 @@ def _parent(material: Material, parent: ParentNote, number: int, shown: list[Wor
         "rows": found,
         "busy": times.was_disturbed(found),
         "error_share": error_share,
+        "why_not": _why_not(parent),
     }
     secret = {workload.name for workload in material.problem.workloads} - names
     relatives = [_configuration_line(one, names) for one in parent.relatives]
@@ -272,13 +321,24 @@ def _parent(material: Material, parent: ParentNote, number: int, shown: list[Wor
     )
 
 
+_SAID_OTHERWISE = ("sanitizer", "seconds", "promote", "confirm")  # it found nothing; `_why_not`
+
+
+def _why_not(parent: ParentNote) -> tuple[str, ...]:
+    """Return in words why a parent that was confirmed was not promoted; () where it was, or was not confirmed."""
+    decision = parent.evidence.get("confirm")
+    if parent.evidence.get("promote") is not False or not isinstance(decision, Mapping):
+        return ()
+    return tuple(str(word) for word in decision.get("why_not", ()))
+
+
 def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
     """Return a parent's evidence and its share of the allowed error, without facts that hold for all that passed."""
     correctness = parent.evidence.get("correctness")
     if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
         return parent.evidence, None
     kept = {key: value for key, value in correctness.items() if key not in _SAME_FOR_ALL_PASSED}
-    told = {key: value for key, value in parent.evidence.items() if key != "sanitizer"}  # it found nothing
+    told = {key: value for key, value in parent.evidence.items() if key not in _SAID_OTHERWISE}
     return {**told, "correctness": kept}, correctness.get("worst_error_share")
 
 

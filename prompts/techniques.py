@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Mapping
 
@@ -14,9 +15,9 @@ NEAR_FLOOR = 1.6
 FAR_FROM_FLOOR = 5.0
 
 _OPERATIONS = {
-    Topic.EXP: r"softmax|exp\b|sigmoid|silu|gelu|tanh|erf|log_softmax|logsumexp|cross_entropy",
-    Topic.REDUCTION: r"softmax|norm|mean|sum\(|amax|var\(|cross_entropy|argm",
-    Topic.MATMUL: r"matmul|nn\.Linear|F\.linear|bmm|einsum|@|conv|attention",
+    Topic.EXP: r"softmax|exp\(|sigmoid|silu|gelu|tanh|erf\(|logsumexp|cross_entropy|scaled_dot_product",
+    Topic.REDUCTION: r"softmax|norm|mean\(|sum\(|amax|amin|var\(|std\(|cross_entropy|argm|logsumexp",
+    Topic.MATMUL: r"matmul|mm\(|nn\.Linear|F\.linear|linear\(|einsum|[\w\])] @ |conv\d?d?\(|scaled_dot_product",
 }
 _DISTURBED = (
     "other work disturbed the session in which the parent was timed: its times say little of what limits it. Judge by "
@@ -26,7 +27,7 @@ ANGLES = (
     "what is read or written more than once",
     "the arithmetic an element, and whether it really runs on full vectors",
     "the chains of operations that wait for each other",
-    "work that can be skipped or shared for these inputs",
+    "work that is done more than once and could be shared",
     "what a call costs besides the work itself: Python, allocation, launches, the first touch of its outputs",
 )
 
@@ -52,14 +53,19 @@ def techniques(
     own: bool = True,
     disturbed: bool = False,
     flags: Collection[str] = (),
+    skinny: bool = False,
 ) -> list[str]:
     """Return the notes for a kernel.
 
     `over` is the time of each Workload over its least possible time, of the parent (`own`) or else of the fastest
-    Baseline; `disturbed` says that other work ran too. `flags` are a CPU's vector instructions.
+    Baseline; `disturbed` says that other work ran too. `flags` are a CPU's vector instructions. `skinny` products have
+    few operations for their bytes.
     """
     lines = [_DISTURBED] if disturbed else _positions(over) if own else _to_gain(over)
-    topics = [topic for topic, pattern in _OPERATIONS.items() if re.search(pattern, reference)] + [Topic.ALWAYS]
+    code = _code(reference)
+    topics = [topic for topic, pattern in _OPERATIONS.items() if re.search(pattern, code)] + [Topic.ALWAYS]
+    if skinny and Topic.MATMUL in topics:
+        topics[topics.index(Topic.MATMUL)] = Topic.SKINNY
     # A Baseline of several passes says nothing about the limit of one fused kernel.
     if not over or not own or min(over.values()) < FAR_FROM_FLOOR:
         topics.append(Topic.MEMORY)
@@ -69,6 +75,18 @@ def techniques(
     return lines + [
         note.text for topic in topics for note in notes if note.topic is topic and (not note.flag or note.flag in flags)
     ]
+
+
+def _code(reference: str) -> str:
+    """Return a reference without comments and texts: what they mention, it need not do."""
+    try:
+        tree = ast.parse(reference)
+    except (SyntaxError, ValueError, RecursionError):
+        return reference
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+    return ast.unparse(tree)
 
 
 def _positions(over: Mapping[str, float]) -> list[str]:

@@ -21,6 +21,11 @@ def rate(bytes_per_second: float) -> str:
     return f"{size(bytes_per_second)}/s"
 
 
+def watts(power: float) -> str:
+    """Return a power: "700 W"."""
+    return f"{power:.0f} W"
+
+
 def operations(count: float) -> str:
     """Return a number of floating-point operations with a decimal prefix: "4.29 GFLOP"."""
     return _scaled(count, tuple(f"{prefix}FLOP" for prefix in _PREFIXES))

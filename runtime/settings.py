@@ -81,6 +81,12 @@ class Settings(BaseSettings):
     )
     propose_threads: int = Field(default=4, ge=1, le=256, description="Proposals made at once by a propose worker.")
     proposal_deadline_s: float = Field(default=600.0, gt=0, description="Total time of one proposal, retries included.")
+    proposal_repairs: int = Field(
+        default=2,
+        ge=0,
+        le=10,
+        description="Times that a model is told within a proposal that its kernel does not build or is not new.",
+    )
     synthesis_deadline_s: float = Field(default=120.0, gt=0, description="Total time of one synthesised proposal.")
     prompt_tokens: int = Field(default=24000, ge=1000, description="Largest prompt; the least useful parts go first.")
     max_reply_bytes: int = Field(default=2**20, ge=1024, description="A longer reply is cut off and refused.")

@@ -41,6 +41,7 @@ from service.pages import problems as problem_pages
 from service.pages import runs as run_pages
 from service.rendering.static import ASSETS, Assets
 from service.routers import (
+    bundles,
     candidates,
     downloads,
     evaluations,
@@ -181,6 +182,7 @@ def _routes(app: FastAPI) -> None:
         search_state,
         leaderboard,
         fleet_routes,
+        bundles,
         downloads,
         key_routes,
         projects,

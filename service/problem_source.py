@@ -11,6 +11,7 @@ from db.transitions.problems import create_problem
 from db.views.rows import ProblemView
 from evaluator.errors import ProblemError
 from evaluator.problem import describe_problem, read_problem
+from evaluator.recipe_sizes import with_workloads
 from evaluator.types import DeviceKind, Problem
 from service.errors import Unprocessable
 from service.http.answering import checked_id
@@ -20,7 +21,7 @@ from service.schemas.requests import ProblemRequest
 def read_request(request: ProblemRequest) -> tuple[Problem, str]:
     """Return the Problem that a request describes, and its description. Raise Unprocessable with the line."""
     try:
-        problem = read_problem(request.source, request.name)
+        problem = with_workloads(read_problem(request.source, request.name), request.sizes)
         description = request.description if request.description is not None else describe_problem(request.source)
     except ProblemError as error:
         raise Unprocessable(
@@ -29,6 +30,8 @@ def read_request(request: ProblemRequest) -> tuple[Problem, str]:
             title="The reference cannot be read as a Problem",
             line=error.line,
         ) from error
+    except ValueError as error:
+        raise Unprocessable(f"{error}.", slug="problem-refused", title="A size cannot be set") from error
     if request.domain is not None:
         problem = dataclasses.replace(problem, domain=request.domain)
     return problem, description[:10_000]

@@ -43,7 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until everything is collected: imports make a million objects that stay
     # A busy machine is no counterexample.
-    settings.register_profile("untimed", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    examples = 200 if config.getoption("--soak") else 40
+    settings.register_profile(
+        "untimed", settings.default, max_examples=examples, deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )  # fmt: skip
     settings.load_profile("untimed")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(timings.Recorder())

@@ -10,11 +10,12 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from runtime.logs import get_logger
 from workers.errors import JudgeFault
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 MAX_LINE_BYTES = 64 * 2**20
 STOP_S = 5.0
+LAST_WORDS_BYTES = 1000
 SECRETS = frozenset({"WARPWRIGHT_DATABASE_URL", "WARPWRIGHT_REDIS_URL", "WARPWRIGHT_MODELS"})
 
 log = get_logger(__name__)
@@ -56,6 +58,7 @@ class JudgeProcess:
         self._stopping = stopping or threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
+        self._errors: IO[bytes] | None = None  # what the child prints to standard error
         self._ids = itertools.count(1)
 
     @property
@@ -66,10 +69,13 @@ class JudgeProcess:
     def request(self, op: str, *, deadline_s: float, on_note: OnNote | None = None, **payload: Any) -> Any:
         """Send a request and return its result, within `deadline_s` in total. Raises JudgeFault.
 
-        `on_note` gets each note that the judge sends meanwhile about what it is doing. A timeout, a broken pipe or an unreadable answer kills the child; the next request starts another.
+        `on_note` gets each note that the judge sends meanwhile about what it is doing. A timeout, a broken pipe or an
+        unreadable answer kills the child; the next request starts another.
         """
         process = self._running()
         request_id = str(next(self._ids))
+        if on_note is not None:
+            payload["notes"] = True
         deadline = time.monotonic() + deadline_s
         try:
             self._send(process, {"id": request_id, "op": op, **payload}, deadline)
@@ -100,7 +106,7 @@ class JudgeProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(STOP_S)
-        for pipe in (process.stdin, process.stdout):
+        for pipe in (process.stdin, process.stdout, self._errors):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
@@ -122,11 +128,13 @@ class JudgeProcess:
         if self._process is None:
             if self._stopping.is_set():
                 raise JudgeFault("a stopping worker starts no judge")
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with the child
             environment = {key: value for key, value in os.environ.items() if key not in self._hidden}
             self._process = subprocess.Popen(
                 [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), str(os.getpid()), *self._command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=self._errors,
                 bufsize=0,
                 cwd=ROOT,
                 env=environment,
@@ -135,6 +143,17 @@ class JudgeProcess:
             os.set_blocking(self._process.stdin.fileno(), False)  # type: ignore[union-attr]
             log.info("judge.started", device=self._device, pid=self._process.pid)
         return self._process
+
+    def _last_words(self, process: subprocess.Popen[bytes]) -> str:
+        """Return how an ending child ended and what it printed last, and log that."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S)
+        assert self._errors is not None
+        descriptor = self._errors.fileno()
+        said = os.pread(descriptor, LAST_WORDS_BYTES, max(0, os.fstat(descriptor).st_size - LAST_WORDS_BYTES))
+        words = said.decode("utf-8", "replace").replace("\0", "").strip()
+        log.warning("judge.ended", device=self._device, exit=process.returncode, said=words)
+        return f" (status {process.returncode}){f': {words}' if words else ''}"
 
     def _send(self, process: subprocess.Popen[bytes], message: dict[str, Any], deadline: float) -> None:
         assert process.stdin is not None
@@ -160,7 +179,7 @@ class JudgeProcess:
                     raise JudgeFault("the judge did not answer in time")
                 chunk = os.read(descriptor, 2**20)
                 if not chunk:
-                    raise JudgeFault("the judge ended without an answer")
+                    raise JudgeFault(f"the judge ended without an answer{self._last_words(process)}")
                 self._buffer += chunk
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]

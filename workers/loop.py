@@ -53,8 +53,8 @@ def work(context: Context, queue: str) -> int:
             job = claim(s, [queue], context.name, context.settings.lease_s)
         if job is None:
             break
-        if queue == PROPOSE:
-            context.nudge([queue])  # so that another thread can take the next one meanwhile
+        if queue == PROPOSE or queue in BUILDS:
+            context.nudge([queue])  # so that another thread or worker can take the next one meanwhile
         run_job(context, job)
         done += 1
     return done
@@ -75,10 +75,11 @@ def run_job(context: Context, job: Job) -> None:
         )
         with lease:
             settle = _execute(context, job, bound)
-            if settle is None or lease.lost.is_set():
-                log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
-                return
-            nudges = _settle(context, job, _with_accounting(job, settle))
+        if settle is None or lease.lost.is_set():
+            log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
+            return
+        # After the last renewal: one that came after the settlement would take the lease for lost, and kill the judge.
+        nudges = _settle(context, job, _with_accounting(job, settle))
         log.info("job.settled", subject_id=job.subject_id, attempt=job.attempt, s=round(time.monotonic() - started, 3))
         context.nudge(nudges)
 

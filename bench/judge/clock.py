@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -119,8 +120,8 @@ def _times(
         c.name: {
             "contender": c.name,
             "official_us": c.official_us(),
-            "plain_us": loops[c.name].call_us,
-            "kernels_us": loops[c.name].kernels_us,
+            "plain_us": loops[c.name].call_us if loops else None,
+            "kernels_us": loops[c.name].kernels_us if loops else None,
             "clock": str(c.clock),
         }
         for c in contenders
@@ -130,7 +131,7 @@ def _times(
 def show(rows: list[dict[str, Any]]) -> None:
     print(f"{'workload':<14}{'contender':<12}{'before':>9}{'official':>10}{'plain':>9}{'kernels':>9}{'off by':>18}")
     for row in rows:
-        plain_us = row["plain_us"]
+        plain_us = row["plain_us"] or math.nan
         kernels = "-" if row["kernels_us"] is None else f"{row['kernels_us']:.2f}"
         off_us = row["official_us"] - plain_us
         fine = abs(off_us) <= max(0.05 * plain_us, 0.3)

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from evaluator.problem import read_problem  # noqa: E402
 from evaluator.schema import from_json, to_json  # noqa: E402
-from evaluator.types import BaselineReport, Evaluation, Problem  # noqa: E402
+from evaluator.types import Evaluation, Problem  # noqa: E402
 from tests.gpu.judging import Judge, candidate  # noqa: E402
 
 PROBLEM = ROOT / "examples" / "problems" / "rmsnorm_residual.py"
@@ -53,8 +53,7 @@ def measure(judge: Judge, problem: Problem, names: list[str]) -> dict[str, Any]:
     """Return all printed and recorded figures as JSON values."""
     described, describe_s = timed(lambda: judge.ask("describe"))
     admission, admit_s = timed(lambda: judge.ask("admit", problem=problem, timeout_s=600))
-    raw, baseline_s = timed(lambda: judge.ask("baseline", problem=problem, timeout_s=900))
-    baseline = from_json(BaselineReport, raw)
+    baseline, baseline_s = timed(lambda: judge.baselines(problem, timeout_s=900))
     eager = dataclasses.replace(baseline, times=tuple(t for t in baseline.times if t.mode == "eager"))
     runs = [("plain_torch", eager, "A/A: eager against eager"), *((name, baseline, "") for name in names)]
     judged = []
@@ -66,7 +65,7 @@ def measure(judge: Judge, problem: Problem, names: list[str]) -> dict[str, Any]:
         "problem": problem.name,
         "admission": {"verdict": admission["verdict"], "reason": admission["reason"]},
         "judge_s": {"describe": round(describe_s, 2), "admit": round(admit_s, 2), "baseline": round(baseline_s, 2)},
-        "baselines": raw,
+        "baselines": to_json(baseline),
         "judged": judged,
     }
 

@@ -17,7 +17,7 @@ from evaluator.types import Candidate, DeviceKind, Evaluation, Problem
 THROUGH = ("judge", "confirm")
 _SIZES = {
     DeviceKind.CPU: (4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20),
-    DeviceKind.CUDA: (4 << 10, 256 << 10, 4 << 20, 32 << 20, 512 << 20),
+    DeviceKind.CUDA: (4 << 10, 256 << 10, 4 << 20, 64 << 20, 512 << 20),
 }
 _MOST_PRODUCT_BYTES = {DeviceKind.CPU: 1 << 20, DeviceKind.CUDA: 64 << 20}
 _ROW = 16384

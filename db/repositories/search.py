@@ -17,6 +17,7 @@ from db.repositories.workload_leaders import workload_leaders
 from db.tables.core import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
+from evaluator.units import time_text
 from evolution.search import MAX_FAMILIES
 from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.tunables import key_of
@@ -56,6 +57,7 @@ _ELITES = (
         CandidateRow.confirms,
         CandidateRow.confirmed,
         CandidateRow.outdated,
+        CandidateRow.operator,
         CandidateRow.hash,
     )
     .where(CandidateRow.run_id == _RUN, CandidateRow.elite)
@@ -172,6 +174,7 @@ def _elite(row: Any) -> Elite:
         confirms=row.confirms,
         confirmed=row.confirmed,
         outdated=row.outdated,
+        repaired=row.operator == Operator.REPAIR,
         hash=row.hash,
     )
 
@@ -272,5 +275,5 @@ def _baseline(s: Session, run: RunRow) -> str:
         report = load_baseline(row.body)
         names = list(dict.fromkeys(time.workload for time in report.times))
         best = [report.fastest(name) for name in names]
-        _WORDS[key] = ", ".join(f"{time.mode} ({time.median_us:.4g} us on {time.workload})" for time in best)
+        _WORDS[key] = ", ".join(f"{time.mode} ({time_text(time.median_us)} on {time.workload})" for time in best)
     return _WORDS[key]

@@ -71,6 +71,18 @@ class JobRow(Base):
     charged_s: Mapped[float | None] = mapped_column(Double)
 
 
+class BundleRow(Base):
+    """Work given away in a file. `leases` are those of its Jobs, by their ids: only who has them may answer."""
+
+    __tablename__ = "bundles"
+
+    id: Mapped[Id] = mapped_column(primary_key=True)
+    device_kind: Mapped[Word]
+    leases: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
 class ShareRow(Base):
     """A project's place in a queue: virtual start and finish of its last service, in seconds over its weight.
 

@@ -64,9 +64,9 @@ def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]
     found = s.get_one(BaselineRow, row.subject_id)
     lock_problem(s, found.problem_id)
     known = load_baseline(found.body) if found.body is not None else None
+    finish_job(s, row)
     if known == report:
         return look_again(s, row)
-    finish_job(s, row)
     charge(s, row.project_id, device_s=report.duration_s)
     nudges = look_again(s, row) if report.pending else []
     return [*nudges, *_store(s, found, known, report)]

@@ -11,14 +11,17 @@ from sqlalchemy.orm import Session
 from db.clock import frozen_time
 from db.queues import JobKind, Nudge
 from db.repositories import search
-from db.tables.core import CandidateRow, ProposalRow, RunRow
+from db.tables.core import CandidateRow, EvaluationRow, ProposalRow, RunRow
+from db.tables.queue import JobRow
+from db.transitions.admission import ATTEMPTS
 from db.transitions.events import emit
-from db.transitions.judging import enqueue_confirmation, retime
+from db.transitions.judging import enqueue_confirmation, retime, why_not
 from db.transitions.proposing import open_proposal
 from db.transitions.work.enqueue import end_run, enqueue_job, finish_job
 from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
-from evaluator.types import DeviceKind, content_hash
+from evaluator.schema import from_json
+from evaluator.types import DeviceKind, Evaluation, content_hash
 from evolution.decisions import candidate_ids, describe
 from evolution.search import decide
 from evolution.state import SearchState
@@ -64,13 +67,43 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
                 nudges += _confirm(s, run, decision, state)
             case Retime():
                 nudges += retime(s, run, s.get_one(CandidateRow, decision.candidate_id))
+            case Finish(reason=EndReason.NO_PROPOSER) if fault := _machine_fault(s, run):
+                message = f"No candidate could be made on this machine, see `warpwright doctor`: {fault}"
+                end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
             case Finish(reason=EndReason.NO_PROPOSER):
                 detail = _last_detail(s, run)
                 message = f"{decision.message} The last answer: {detail}" if detail else decision.message
                 end_run(s, run, RunStatus.FAILED, decision.reason, message)
+            case Finish(reason=EndReason.NO_IMPROVEMENT):
+                end_run(s, run, RunStatus.FINISHED, decision.reason, decision.message + refusals(s, run.id))
             case Finish():
                 end_run(s, run, RunStatus.FINISHED, decision.reason, decision.message)
     return sorted(set(nudges))
+
+
+def refusals(s: Session, run_id: str) -> str:
+    """Return in words why each confirmed Candidate of a Run was not promoted; "" if none was confirmed."""
+    query = (
+        select(EvaluationRow, CandidateRow.number)
+        .join(CandidateRow, CandidateRow.id == EvaluationRow.candidate_id)
+        .where(EvaluationRow.run_id == run_id, EvaluationRow.kind == "confirm", EvaluationRow.state == "settled")
+        .order_by(EvaluationRow.id)
+    )
+    said = []
+    for row, number in s.execute(query):
+        found = from_json(Evaluation, row.body) if row.body is not None else None
+        ratio = found.speedup("fastest") if found is not None else None
+        words = "; ".join(why_not(found)) if found is not None else ""
+        at = f", confirmed at {ratio.value:.2f}x" if ratio is not None else ""
+        said.append(f"#{number}{at}: {words or row.reason}")
+    return f" Not promoted: {'. '.join(said)}." if said else ""
+
+
+def _machine_fault(s: Session, run: RunRow) -> str:
+    """Return why a Proposal's step was given up, which is never its Proposer's fault; "" if none was."""
+    given_up = JobRow.kind == JobKind.PROPOSE, JobRow.state == "dead", JobRow.attempts >= ATTEMPTS
+    errors = select(JobRow.error).where(JobRow.run_id == run.id, *given_up).order_by(JobRow.id.desc())
+    return s.scalars(errors.limit(1)).first() or ""
 
 
 def _last_detail(s: Session, run: RunRow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -181,7 +182,7 @@ def _our_fault(s: Session, run: RunRow, candidate: CandidateRow, found: Evaluati
     return enqueue_advance(s, run)
 
 
-def _tell(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow) -> None:
+def _tell(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, **more: object) -> None:
     emit(
         s,
         run.id,
@@ -195,6 +196,7 @@ def _tell(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow
         reason=found.reason,
         speedup=candidate.speedup,
         elite=candidate.elite,
+        **more,
     )
 
 
@@ -211,23 +213,40 @@ def _confirmed(
     run.confirmed += 1
     run.confirmed_s += device_s
     stat_of(s, candidate).device_s += device_s
+    _describe(candidate, evaluation)  # what the later, longer session says is what is shown from now on
     if evaluation.verdict is not Verdict.PASSED:
-        _describe(candidate, evaluation)
         drop_ratios(s, candidate)
-        refresh_elite(s, candidate)
-        refresh_best(s, run)
-        record_best(s, run)
-    elif evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
+    refresh_elite(s, candidate)
+    refresh_best(s, run)
+    record_best(s, run)
+    if evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
         return _promote(s, run, candidate, found, evaluation)
-    _tell(s, run, candidate, found)
+    # its speedups by Workload, which a dispatch is made by, are known better now
+    drop_ratios(s, candidate)
+    store_ratios(s, candidate, evaluation)
+    ratio = evaluation.speedup("fastest")
+    _tell(
+        s, run, candidate, found,
+        promoted=False, confirmed=None if ratio is None else ratio.value, why_not=list(why_not(evaluation)),
+    )  # fmt: skip
     return enqueue_advance(s, run)
+
+
+def why_not(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return in words the rules that forbade a promotion; the verdict and its reason where that was it."""
+    if evaluation.verdict is not Verdict.PASSED:
+        return (f"{evaluation.verdict.value}: {evaluation.reason}",)
+    decision = evaluation.evidence.get("confirm")
+    words = decision.get("why_not") if isinstance(decision, Mapping) else None
+    return tuple(str(word) for word in words) if isinstance(words, Sequence) and not isinstance(words, str) else ()
 
 
 def _promote(
     s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation
 ) -> list[Nudge]:
     """Promote the Candidate; if another was promoted meanwhile, confirm it against that one instead."""
-    _tell(s, run, candidate, found)
+    ratio = evaluation.speedup("fastest")
+    _tell(s, run, candidate, found, promoted=True, confirmed=None if ratio is None else ratio.value, why_not=[])
     standing = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
     if (standing.candidate_id if standing is not None else None) != found.against_id:
         if RunStatus(run.status).ended:

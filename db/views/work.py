@@ -37,11 +37,15 @@ class AdmitWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineWork:
-    """Time the Baselines of an admitted Problem: op `baseline`. `baseline` has those that were ready earlier."""
+    """Time the Baselines of an admitted Problem: op `baseline`. `baseline` has those that were ready earlier.
+
+    `patient` allows to wait a little for others: no Job waits for the device.
+    """
 
     problem: Problem
     device_kind: DeviceKind
     baseline: BaselineReport | None = None
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,10 @@ class BuildWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeWork:
-    """Judge a Candidate against the fastest Baseline: op `judge`. `build` is the build stage's report, if it ran."""
+    """Judge a Candidate against the fastest Baseline: op `judge`. `build` is the build stage's report, if it ran.
+
+    In a search, a `quick` judgement ends what is clearly slower before most checks.
+    """
 
     evaluation_id: str
     candidate_id: str
@@ -66,6 +73,7 @@ class JudgeWork:
     device_kind: DeviceKind
     baseline: BaselineReport | None
     build: BuildReport | None = None
+    quick: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

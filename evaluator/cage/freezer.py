@@ -86,6 +86,12 @@ def run_and_queue_ns(pid: int) -> tuple[int, int]:
     return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
 
 
+def minor_faults(pid: int) -> int:
+    """Return the page faults of a process so far that needed no disk. 0 where the kernel does not tell."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[7]) if len(fields) > 7 else 0
+
+
 def total_queue_ns(root: int) -> int:
     """Return the total run-queue time of all living threads below `root`."""
     fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
@@ -179,11 +185,26 @@ def _read(path: str) -> bytes:
 def usage(root: int) -> tuple[int, int]:
     """Return the number of threads below `root`, and the bytes that they hold in anonymous and shared pages.
 
-    Pages of libraries' files do not count.
+    Pages of libraries' files do not count. Pages that forked processes share count for each of them: the bytes are an
+    upper bound, which is cheap to read.
     """
     threads = _threads_below(root)
-    resident_kib = 0
-    for pid in {pid for pid, _ in threads}:
-        lines = _read(f"/proc/{pid}/status").split(b"\n")
-        resident_kib += sum(int(line.split()[1]) for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
-    return len(threads), resident_kib * 1024
+    fields = (b"RssAnon:", b"RssShmem:")
+    return len(threads), sum(_bytes_in(f"/proc/{pid}/status", fields) for pid in {pid for pid, _ in threads})
+
+
+def proportional_bytes(root: int) -> int:
+    """Return the bytes of `usage` with each shared page divided among the processes that share it.
+
+    It takes milliseconds a process. A process whose pages cannot be read counts with the upper bound.
+    """
+    fields = (b"Pss_Anon:", b"Pss_Shmem:")
+    return sum(
+        _bytes_in(f"/proc/{pid}/smaps_rollup", fields) or _bytes_in(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
+        for pid in {pid for pid, _ in _threads_below(root)}
+    )
+
+
+def _bytes_in(path: str, fields: tuple[bytes, ...]) -> int:
+    lines = _read(path).split(b"\n")
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(fields))

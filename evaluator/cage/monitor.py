@@ -183,10 +183,14 @@ def _watch_use(monitored: Monitored) -> None:
     if not monitored.root or monitored.over:
         return
     threads, resident = freezer.usage(monitored.root)
-    if monitored.resident_limit is not None and resident > monitored.resident_limit:
-        monitored.over = "memory"
-    elif threads > monitored.thread_limit:  # the kernel's own limit does not bind root
+    if threads > monitored.thread_limit:  # the kernel's own limit does not bind root
         monitored.over = "processes"
+    elif (
+        monitored.resident_limit is not None
+        and resident > monitored.resident_limit
+        and freezer.proportional_bytes(monitored.root) > monitored.resident_limit  # forks share most of their pages
+    ):
+        monitored.over = "memory"
     if monitored.over:
         kill(monitored.pidfd, monitored.kill_signal)
 

@@ -13,7 +13,9 @@ import torch
 from evaluator.child.protocol.layout import TensorSpec
 
 # Linux 5.14: map every page now, so that no page fault falls into a call. Older kernels map at the first access.
-_MADV_POPULATE_READ, _MADV_POPULATE_WRITE = 22, 23
+MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
+MADV_HUGEPAGE = 14
+_PAGE_BYTES = 4096
 # From malloc.h. New memory then holds 0xFE bytes (-1.7e38 as float32 and bfloat16, NaN as float16), freed memory 0x01.
 _M_PERTURB, _PERTURB = -6, 0x01
 FRESH_BYTE = 0xFF ^ _PERTURB
@@ -35,19 +37,32 @@ class CpuMapped:
 def _map_private(fd: int, size: int) -> torch.Tensor:
     block = mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     with contextlib.suppress(OSError):
-        block.madvise(_MADV_POPULATE_READ)
+        block.madvise(MADV_POPULATE_READ)
     return torch.frombuffer(block, dtype=torch.uint8)
 
 
 def map_shared(fd: int, size: int) -> torch.Tensor:
-    """Return a memory file's bytes as one uint8 tensor, with every page present and writable.
+    """Return a memory file's bytes as one uint8 tensor, with every page present and writable, in huge pages where the
+    machine grants them.
 
     The mapping lasts while a view of it lives.
     """
     block = mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     with contextlib.suppress(OSError):
-        block.madvise(_MADV_POPULATE_WRITE)
-    return torch.frombuffer(block, dtype=torch.uint8)
+        block.madvise(MADV_HUGEPAGE)
+    raw = torch.frombuffer(block, dtype=torch.uint8)
+    try:
+        block.madvise(MADV_POPULATE_WRITE)
+    except OSError:  # before Linux 5.14; what is in the file stays
+        raw[::_PAGE_BYTES].bitwise_or_(0)
+    return raw
+
+
+def touch_heap(size: int) -> None:
+    """Have `size` bytes more in malloc's heap, every page of them present. The cage keeps malloc from giving them back,
+    so later tensors need no new pages. Do nothing where there is too little memory."""
+    with contextlib.suppress(RuntimeError, MemoryError):
+        torch.empty(size, dtype=torch.uint8)[::_PAGE_BYTES].fill_(0)
 
 
 class CpuDevice:

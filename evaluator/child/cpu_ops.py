@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.cpu_device import map_shared
+from evaluator.child.cpu_device import map_shared, touch_heap
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
@@ -25,6 +25,9 @@ from evaluator.child.session import Session
 GRANTED, MADE, ADDRESSES = 0, 1, 2
 PAGE_BYTES = 4096
 MOST_TENSORS = PAGE_BYTES // 8 - ADDRESSES
+# Of the heap, beside a round's outputs: so many outputs more, for what a call makes on its way, and some more.
+_SPARE_OUTPUTS, _MOST_SPARE_BYTES, _SPARE_BYTES = 4, 256 << 20, 16 << 20
+_MOST_HEAP_BYTES = 1 << 30
 _address = torch.Tensor.data_ptr  # a tensor's own attribute of that name must not be called
 
 
@@ -39,6 +42,7 @@ class CpuRounds:
         self._link: chain.Link | None = None
         self._outputs: list[Any] = []
         self._bits: list[Any] = []  # by call: the inputs that the chain changes, as integers
+        self._heap = 0  # bytes that were touched ahead
 
     def operations(self) -> dict[str, Operation]:
         return {
@@ -60,6 +64,7 @@ class CpuRounds:
         """Forget the last round, and make the arguments of the next one's calls. Their values come later."""
         raw = self._raw
         assert raw is not None  # the judge stages first
+        self._grow_heap(int(request["count"]))
         self._outputs = []
         specs = [TensorSpec.from_json(layout) for layout in request["layouts"]]
         places = [raw[index * int(request["pitch"]) :] for index in range(int(request["count"]))]
@@ -70,6 +75,19 @@ class CpuRounds:
         if self._link is not None:
             self._bits = [chain.target_arrays(tensors, self._link) for tensors in self._tensors]
         return {}
+
+    def _grow_heap(self, count: int) -> None:
+        """Touch memory for the outputs of a round of `count` calls while those of the last round are still there. A
+        freed output is hardly ever large enough for the next aligned one, so a heap grows for many rounds, which would
+        cost a call several times its own time."""
+        if not self._outputs:
+            return
+        a_call = sum(t.numel() * t.element_size() for t in tensor_leaves(self._outputs)) // len(self._outputs)
+        wanted = count * a_call + min(_SPARE_OUTPUTS * a_call, _MOST_SPARE_BYTES) + _SPARE_BYTES
+        wanted = min(wanted, _MOST_HEAP_BYTES)
+        if wanted > self._heap:
+            touch_heap(wanted)
+            self._heap = wanted
 
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Make one call per input set, each after the chain's step. Outputs are kept until the next round is made."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from evaluator.child import build_ops
+from evaluator.child import build_ops, generated
 from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.gpu.ops import CudaRounds
 from evaluator.child.profile_ops import Profiler
 from evaluator.child.protocol import job_files
 from evaluator.child.protocol.framing import Operation
-from evaluator.child.recipes import Recipes
 from evaluator.child.reference.observe import Observer
+from evaluator.child.reference.recipes import Recipes
 from evaluator.child.reference.ties import TieRunner
 from evaluator.child.session import Session
 from evaluator.child.triton_build import offline
@@ -41,6 +41,7 @@ OPS: dict[str, Operation] = {
     "drop": _session.drop,
     "forget": _session.forget,
     **build_ops.OPS,
+    **generated.OPS,
     **offline.OPS,
     **Recipes(_session).operations(),
     **Observer(_session).operations(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -27,6 +26,7 @@ _CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expect
 _LATER_SETS, _HIDDEN_SETS = 5, 3
 _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
 _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.only_finite_results)
+_FLOATS_ALONE = frozenset(one.name for one in values.ADVERSARIAL if one.only_floats)
 _CANDIDATES_PER_SET = 16
 _FEW_ELEMENTS, _FEW_SLACK, _VARIED_SLACK = 1024, 4.0, 2.0
 RECIPE_CASES = tuple(f"seed {index}" for index in range(_SEEDS))  # names of the recipe's own draws
@@ -76,10 +76,15 @@ def prepare_cases(
     """
     try:
         return _CaseMaker(problem, reference, sizes, generator).make(first=first)
+    except torch.OutOfMemoryError:
+        if sizes.adversarial or reference.child.may_lack_memory:
+            raise
+        return None  # larger than any Workload, and nobody else holds the memory
     except (ChildFault, LayoutError) as fault:
-        if not sizes.adversarial and isinstance(fault, ChildError) and fault.loses_device:
+        lost = isinstance(fault, ChildError) and fault.loses_device
+        if not sizes.adversarial and (lost or not reference.child.alive):
             raise UnsupportedCase(sizes.label, fault) from fault
-        if not sizes.adversarial and reference.child.alive:
+        if not sizes.adversarial:
             return None
         raise Rejection(
             Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference fails on {sizes.label}: {fault}"
@@ -242,6 +247,8 @@ def _loosened(expected: Expected, varied: bool) -> Expected:
 
 def _is_comparable(name: str, expected: Expected) -> bool:
     """Return True if outputs of the case `name` can be compared with the expected ones."""
+    if name in _FLOATS_ALONE and any(t.integral for t in expected.targets):
+        return False
     return expected.informative and (name not in _IN_BOUNDS or all(t.integral or t.finite for t in expected.targets))
 
 
@@ -254,16 +261,16 @@ class _Entry:
 
 
 class CaseCache:
-    """Cases of the first sizes of recent Problems, each for up to sixteen Candidates in turn.
+    """Cases of recent Problems, by sizes, each for up to sixteen Candidates in turn.
 
-    Computing the expected outputs is half of the time that a wrong Candidate takes. No Candidate sees the same cases
+    Computing the expected outputs is half of the time that a check takes. No Candidate sees the same cases
     twice, since files that it leaves behind reach its later children. Between Candidates only the facts in verdicts
     pass, an element at a time. Never kept: held-out sizes, timed inputs, the cases of a module with buffers.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
+        self._entries: dict[tuple[str, str], _Entry] = {}
 
     def take(
         self, problem: Problem, candidate: Candidate, sizes: Sizes, reference: Subject, generator: torch.Generator
@@ -287,18 +294,28 @@ class CaseCache:
             ) from fault
         return replace(kept.prepared, cases=values.shuffled(kept.prepared.cases, generator))
 
-    def put(self, problem: Problem, candidate: Candidate, sizes: Sizes, prepared: PreparedCases | None) -> None:
-        """Keep the cases of this Candidate for others, if they fit."""
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        """Return whether cases of a Problem (its hash) and sizes (their label) are kept."""
+        return key in self._entries
+
+    def put(self, problem: Problem, candidate: Candidate | None, sizes: Sizes, prepared: PreparedCases | None) -> bool:
+        """Keep the cases of this Candidate (None: of none yet) for others, and return whether they fit.
+
+        Those of other Problems make room. Those of the same do not: they are wanted as soon.
+        """
         if prepared is None or sizes.hidden or prepared.oracle.buffers:
-            return
+            return False
         held = prepared.bytes_held()
-        if held > self._most_bytes:
-            return
-        kept = _Entry(prepared, dict(prepared.oracle.parameters), held, {candidate.hash})
+        own = sum(one.bytes_held for key, one in self._entries.items() if key[0] == problem.hash)
+        if own + held > self._most_bytes:
+            return False
+        seen = {candidate.hash} if candidate is not None else set()
+        kept = _Entry(prepared, dict(prepared.oracle.parameters), held, seen)
         self._entries[problem.hash, sizes.label] = kept
-        self._entries.move_to_end((problem.hash, sizes.label))
+        others = [key for key in self._entries if key[0] != problem.hash]
         while sum(one.bytes_held for one in self._entries.values()) > self._most_bytes:
-            self._entries.popitem(last=False)
+            del self._entries[others.pop(0)]
+        return True
 
     def clear(self) -> None:
         """Forget everything, since a lost device has lost its memory."""

@@ -22,31 +22,51 @@ from evaluator.types import Problem, Verdict
 class Checker:
     """Checks a Candidate's child against a reference's. Raises Rejection with the Verdict.
 
-    `candidate` is set before `check` and may be a different child for other sizes.
+    `candidate` is set before `check` and may be a different child for other sizes. `known` returns cases of other
+    Candidates that this one has not seen, and `keep` takes new ones.
     """
 
-    def __init__(self, problem: Problem, reference: Subject, generator: torch.Generator, first_call_s: float) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        reference: Subject,
+        generator: torch.Generator,
+        first_call_s: float,
+        known: Callable[[Sizes], PreparedCases | None] = lambda _: None,
+        keep: Callable[[Sizes, PreparedCases | None], object] = lambda sizes, cases: None,
+    ) -> None:
         self.problem, self.reference, self.generator = problem, reference, generator
+        self._known, self._keep = known, keep
         self.first_call_s = first_call_s
         self.report = Report()
         self.candidate: Subject
         self._ready: dict[str, PreparedCases | Rejection | None] = {}
         self._shape_contract = ShapeContract()
         self._size_sequences: set[bool] = set()
+        self._checked: set[str] = set()
 
-    def prepare(self, sizes: Sizes, how: Callable[[], PreparedCases | None]) -> None:
-        """Do the reference's part of `check` ahead of time with `how`. Raises nothing."""
+    def prepare(self, sizes: Sizes) -> None:
+        """Do the reference's part of `check` ahead of time. Raises nothing."""
         try:
-            self._ready[sizes.label] = how()
+            self._ready[sizes.label] = self._prepared(sizes)
         except Rejection as found:  # raised later: a Candidate that does not load is refused for that first
             self._ready[sizes.label] = found
 
-    def prepared(self, sizes: Sizes) -> PreparedCases | None:
+    def _prepared(self, sizes: Sizes) -> PreparedCases | None:
         """Do the reference's part of `check`. Raises Rejection."""
-        return prepare_cases(self.problem, self.reference, sizes, self.generator, first=not self.report.checked)
+        found = self._known(sizes)
+        if found is None:
+            first = not self.report.checked
+            found = prepare_cases(self.problem, self.reference, sizes, self.generator, first=first)
+            self._keep(sizes, found)
+        return found
+
+    def has_checked(self, sizes: Sizes) -> bool:
+        return sizes.label in self._checked
 
     def check(self, sizes: Sizes) -> None:
         """Check one set of sizes. Skips varied sizes that the reference itself refuses."""
+        self._checked.add(sizes.label)
         if sizes.label in self.reference.left_out and not sizes.adversarial:
             self.report.skipped.append(sizes.shown_label)
             return
@@ -56,7 +76,7 @@ class Checker:
             raise _redacted(found, sizes) from found
 
     def _check(self, sizes: Sizes) -> None:
-        ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self.prepared(sizes)
+        ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self._prepared(sizes)
         if isinstance(ready, Rejection):
             raise ready
         if ready is None or not all(

@@ -21,6 +21,7 @@ import torch
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import ChildFault, EvaluatorError
+from evaluator.sandbox.channel import milliseconds_until
 from evaluator.sandbox.process import PendingRequest
 from evaluator.subject import Arguments, Subject
 from evaluator.types import DeviceKind
@@ -61,9 +62,9 @@ class _Compilation(Generic[Key]):
         self.done = False
 
     def advance(self) -> None:
-        """Go as far as possible without waiting. Raises nothing: a failure is kept in `fault`."""
+        """Go as far as possible without waiting, unless paused. Raises nothing: a failure is kept in `fault`."""
         try:
-            while not self.done and self._is_ready():
+            while not self.done and self._paused_at is None and self._is_ready():
                 self._step()
         except (EvaluatorError, LayoutError) as fault:
             self._fail(fault)
@@ -94,6 +95,7 @@ class _Compilation(Generic[Key]):
         self._subject.drop(_SLOT)
         self._close_grant()
         self._backend.place(self._subject.child)
+        self._job = replace(self._job, init=_NOTHING, first_call=_NOTHING)  # they may hold gigabytes
         self.done = True
 
     def _send_first_call(self, subject: Subject) -> PendingRequest:
@@ -107,8 +109,10 @@ class _Compilation(Generic[Key]):
         if self._subject is None:
             wait([self._starting], limit_s)
         elif self._asked is not None:
-            limit_s = min(limit_s, max(0.0, self._asked.deadline - time.monotonic()))
-            select.select(self._subject.child.reply_fds, [], [], limit_s)
+            poll = select.poll()  # `select` takes no descriptor above 1,023
+            for descriptor in self._subject.child.reply_fds:
+                poll.register(descriptor, select.POLLIN)
+            poll.poll(milliseconds_until(min(time.monotonic() + limit_s, self._asked.deadline)))
 
     def take(self) -> Subject:
         """Return the child, which compiled. Raise its fault."""
@@ -155,6 +159,7 @@ class _Compilation(Generic[Key]):
             grant.close()
 
 
+_NOTHING = Arguments(None, ())
 _SLOT = "compiled"
 _PLAIN_RUN: dict[str, Any] = {
     "lift": None, "mutates": [], "repeats": 1, "poison": False, "settle": False,

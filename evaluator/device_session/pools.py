@@ -66,6 +66,11 @@ class PoolCache:
     def _environment(self, language: LanguageAdapter | None) -> dict[str, str]:
         return dict(language.child_environment(self._backend.kind)) if language is not None else {}
 
+    def has_runtime_files(self, language: Language) -> bool:
+        """Return whether `runtime_files` would not compile anything."""
+        nothing = self._backend.kind is DeviceKind.CPU or adapter(language).runtime_operation is None
+        return nothing or language in self._runtime_files
+
     def runtime_files(self, language: Language) -> Mapping[str, bytes]:
         """Return the files that a language's runtime compiles for itself: made once, equal for every Candidate."""
         operation = adapter(language).runtime_operation

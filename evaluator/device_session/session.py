@@ -66,11 +66,16 @@ class DeviceSession:
                 child.thaw()
 
     def warm(self) -> None:
-        """Prepare what the first Candidate would wait for."""
+        """Begin to prepare what the first requests would wait for."""
         self.pools.plain()
-        for language in Language:
-            self.pools.runtime_files(language)
-        self.children.prestarted.fill()
+        self.children.prestarted.begin()
+
+    def warm_more(self) -> bool:
+        """Compile the runtime of one more language. Return false if there is none left."""
+        missing = next((language for language in Language if not self.pools.has_runtime_files(language)), None)
+        if missing is not None:
+            self.pools.runtime_files(missing)
+        return missing is not None
 
     def reset(self) -> None:
         """End the children that start quickly again, after a fault of the device."""

@@ -194,10 +194,10 @@ class DeviceBackend(Protocol):
 
     def run_plainly(
         self, child: ChildProcess, request: RoundRequest, *, call_us: float, profile: bool = False
-    ) -> PlainLoop:
+    ) -> PlainLoop | None:
         """Time a child's calls, each of about `call_us`, in a loop as a user writes it, or in plain replays where calls
         are captured. Nothing is verified: for comparison only. With `profile` a device whose profiler works tells the
-        time of the kernels alone."""
+        time of the kernels alone. None where the device has no room for it."""
 
     def release(self, child: ChildProcess) -> None:
         """Forget what `prepare` made for a child; it may be prepared again."""

@@ -155,7 +155,7 @@ class CpuBackend:
         child.freeze()
         staged.write(calls, link)
         child.check_frozen()  # no process read the inputs before the clock started
-        before_us = child.run_and_queue_us()
+        before_us, faults = child.run_and_queue_us(), child.minor_faults()
         start = time.perf_counter_ns()
         child.thaw()
         sampler = _Sampler(child) if request.watch else None
@@ -165,6 +165,7 @@ class CpuBackend:
         ran_us, waited_us = (now - before for now, before in zip(child.run_and_queue_us(), before_us, strict=True))
         replies, outputs, inputs = self._read_round(child, staged, reply, request)
         diagnostics = sampler.diagnostics() if sampler is not None else {}
+        diagnostics["page_faults"] = child.minor_faults() - faults
         return Round(
             plan=request.plan,
             wall_us=wall_us,

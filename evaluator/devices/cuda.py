@@ -32,7 +32,7 @@ from evaluator.child.protocol.cuda_driver import Driver, DriverError
 from evaluator.comparison.claims import replies_of, tensor_claims
 from evaluator.devices import cuda_children
 from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest
-from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us
+from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us, kernel_limits
 from evaluator.devices.cuda_memory import (
     Block,
     CudaGrant,
@@ -124,6 +124,7 @@ class CudaBackend:
             "ordinal": self._ordinal,
             "capability": f"{properties.major}.{properties.minor}",
             "sms": properties.multi_processor_count,
+            **kernel_limits(properties),
             "memory_bytes": properties.total_memory,
             "l2_bytes": properties.L2_cache_size,
             "bandwidth_bytes_per_s": bandwidth_of(name),
@@ -280,7 +281,7 @@ class CudaBackend:
 
     def run_plainly(
         self, child: ChildProcess, request: RoundRequest, *, call_us: float, profile: bool = False
-    ) -> PlainLoop:
+    ) -> PlainLoop | None:
         """Implement `DeviceBackend.run_plainly`: the difference between a long and a short run of replays, so that what
         asking costs is in neither. The first replay does not count."""
         timed = self._timed.get(child)
@@ -291,19 +292,19 @@ class CudaBackend:
         torch.cuda.synchronize(self.torch_device)
         count, timeout_s = timed.block.count, request.timeout_s
 
+        def ask(replays: int, *, profile: bool = False) -> Mapping[str, Any]:
+            return child.request("cuda_plain", timeout_s=timeout_s, replays=replays, profile=profile)
+
         def wall_us(replays: int) -> float:
             start = time.perf_counter_ns()
-            child.request("cuda_plain", timeout_s=timeout_s, replays=replays, profile=False)
+            ask(replays)
             return (time.perf_counter_ns() - start) / 1e3
 
         few = plan_replays(count * max(call_us, _LEAST_CALL_US), _PLAIN_US)
-        wall_us(1)
+        if ask(1).get("alike") is not True:
+            return None
         short_us, long_us = (min(wall_us(replays) for _ in range(_PLAIN_TRIES)) for replays in (few, 3 * few))
-        kernels_us = None
-        if profile:
-            kernels_us = _number(
-                child.request("cuda_plain", timeout_s=timeout_s, replays=1, profile=True).get("kernels_us")
-            )
+        kernels_us = _number(ask(1, profile=True).get("kernels_us")) if profile else None
         child.freeze()
         return PlainLoop(max(long_us - short_us, _LEAST_US) / (2 * few * count), kernels_us)
 

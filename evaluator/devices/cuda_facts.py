@@ -60,6 +60,19 @@ def throttle_reasons(bits: int) -> tuple[str, ...]:
     return tuple(words for bit, words in _THROTTLE_BITS.items() if bits & bit)
 
 
+def kernel_limits(properties: Any) -> dict[str, int]:
+    """Return what a kernel may use, from torch's device properties; without those that this torch does not tell."""
+    told = {
+        "shared_memory_per_block_bytes": "shared_memory_per_block_optin",
+        "shared_memory_per_sm_bytes": "shared_memory_per_multiprocessor",
+        "registers_per_sm": "regs_per_multiprocessor",
+        "threads_per_sm": "max_threads_per_multi_processor",
+        "warp": "warp_size",
+    }
+    found = {name: getattr(properties, attribute, None) for name, attribute in told.items()}
+    return {name: int(value) for name, value in found.items() if value is not None}
+
+
 def bandwidth_of(name: str) -> float | None:
     """Return the datasheet memory bandwidth in bytes/s of a GPU by its NVML name; None for an unknown GPU."""
     return DATASHEET_BANDWIDTH.get(name)

@@ -6,9 +6,11 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+from evaluator import recipe_sizes
 from evaluator.errors import UnsupportedCase
 from evaluator.inputs import layouts
 from evaluator.types import Domain, Problem, Workload
@@ -18,6 +20,7 @@ _MOST_SWAPPED_PAIRS, _MOST_EQUAL_PAIRS = 6, 3  # pairs of sizes
 _MOST_NEIGHBOURS = 3  # sizes one step from a Workload's that one module is called with
 _SMALL_PRIMES = (3, 5, 7, 11, 13)  # smaller than any vector or block
 _MOST_TIMES_LARGEST = 8  # the elements of the largest Workload
+_NONE: Mapping[str, int] = MappingProxyType({})
 _VECTOR_SIZES = (2, 4, 8, 16)  # elements; a multiple of one need not be a multiple of the next
 
 
@@ -60,12 +63,27 @@ class LeftOut:
                 self._labels[problem.hash].add(found.label)
 
 
-def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+def with_all_sizes(
+    problem: Problem, workloads: Sequence[Workload], dimensions: Mapping[str, int] = _NONE
+) -> list[Workload]:
+    """Return the Workloads with all sizes: those that they name, the recipes' defaults, and `dimensions` that nothing
+    names (`oracle.dimensions`)."""
+    more = {**recipe_sizes.default_sizes(problem.source), **dimensions}
+    missing = [{name: value for name, value in more.items() if name not in one.sizes} for one in workloads]
+    return [replace(one, sizes={**one.sizes, **others}) for one, others in zip(workloads, missing, strict=True)]
+
+
+def sizes_to_check(
+    problem: Problem, workloads: Sequence[Workload], dimensions: Mapping[str, int] = _NONE
+) -> Iterator[Sizes]:
     """Yield shown Workloads, then varied sizes, then held-out Workloads: cheap and informative failures come first."""
+    workloads = with_all_sizes(problem, workloads, dimensions)
     for workload in workloads:
         if not workload.held_out:
             yield Sizes(workload.name, workload.sizes)
-    yield from varied_sizes(problem, workloads)
+    varied = list(varied_sizes(problem, workloads))
+    yield from varied
+    yield from _above_the_largest(problem, workloads, {one.label for one in varied})
     if problem.domain is Domain.GENERAL:
         first = next(w for w in workloads if not w.held_out)
         for layout in layouts.NAMES:
@@ -75,7 +93,9 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
             yield Sizes(workload.name, workload.sizes, hidden=True)
 
 
-def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+def varied_sizes(
+    problem: Problem, workloads: Sequence[Workload], dimensions: Mapping[str, int] = _NONE
+) -> Iterator[Sizes]:
     """Yield sizes near the shown Workloads'.
 
     Each whole-number size that differs between Workloads is set to 1, n-1 and n+1 (one of them odd). Several change
@@ -83,16 +103,13 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
     `general` domain sizes that are equal in all Workloads change, too, and every size is also doubled and set to twice
     the largest. Callers skip the sizes that the reference refuses.
     """
+    workloads = with_all_sizes(problem, workloads, dimensions)
     shown = [w for w in workloads if not w.held_out]
     if not shown:
         return
     base = min(shown, key=_size)
     general = problem.domain is Domain.GENERAL
-    varying = {
-        key: value
-        for key, value in base.sizes.items()
-        if type(value) is int and value >= 1 and (general or len({w.sizes.get(key) for w in workloads}) > 1)
-    }
+    varying = _varying(problem, workloads, base)
     for key, value in varying.items():
         wanted = [1, value - 1, value + 1]
         if general:
@@ -105,6 +122,25 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
     for sizes in (*_changed_together(base, shown, keys), *_intermediate(base, shown, keys)) if varying else ():
         if sizes not in seen:
             seen.append(sizes)
+            yield Sizes(_label(sizes), sizes, adversarial=False)
+
+
+def _varying(problem: Problem, workloads: Sequence[Workload], base: Workload) -> dict[str, int]:
+    """Return the sizes to vary, with their values in a Workload."""
+    general = problem.domain is Domain.GENERAL
+    return {
+        key: value
+        for key, value in base.sizes.items()
+        if type(value) is int and value >= 1 and (general or len({w.sizes.get(key) for w in workloads}) > 1)
+    }
+
+
+def _above_the_largest(problem: Problem, workloads: Sequence[Workload], known: Collection[str]) -> Iterator[Sizes]:
+    """Yield the largest Workload of each kind with all sizes one more, unless it is `known` already."""
+    for workload in _largest_of_each_kind([w for w in workloads if not w.held_out]):
+        keys = list(_varying(problem, workloads, workload))
+        sizes = _with(workload, keys, lambda value, _: value + 1)
+        if keys and _label(sizes) not in known:
             yield Sizes(_label(sizes), sizes, adversarial=False)
 
 
@@ -198,6 +234,7 @@ def sizes_for_one_module(
     sizes: Sizes,
     left_out: Collection[str],
     same_module: Callable[[Sizes], bool],
+    dimensions: Mapping[str, int] = _NONE,
 ) -> list[Sizes]:
     """Return sizes to call one module with in turn, all of them with the `same_module` for its constructor.
 
@@ -205,6 +242,7 @@ def sizes_for_one_module(
     Workload's, the latter two with the dtypes and modes of other Workloads, those that differ from the Workload's in
     one size, the Workload's again, those with two sizes swapped, and the smallest again.
     """
+    workloads = with_all_sizes(problem, workloads, dimensions)
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
     every = sorted([*shown, *varied], key=_extent)

@@ -21,6 +21,7 @@ Tensors = tuple[torch.Tensor, ...]
 Item = TypeVar("Item")
 _AT_ENDS_SHARE = 0.25  # of the rows
 _MOST_FIRST_FLAT_ROW = 3  # the first flat row differs between inputs
+_ZEROS_SHARE = 1 / 8
 _HALVES_SHARE, _LEAST_ON_GRID_SHARE = 1 / 16, 0.01
 GRID = 64.0  # steps of a 64th
 _FAR_SPREADS = 100  # far enough that exponentials overflow
@@ -42,6 +43,8 @@ class Rounding:
     ulps: int = 1
     slack: float = 2.0
     on_grid: bool = False  # values on thresholds of comparisons are not moved
+    # Where the rounding of sums makes limits too wide to tell anything, limits follow from the inputs' rounding alone.
+    sums_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class ValueSet:
     rounding: Rounding = Rounding(ulps=3)
     infinite: bool = False
     only_finite_results: bool = False  # how a reference overflows tells nothing
+    only_floats: bool = False  # a rounding decides integers that are made of such values
 
 
 def shuffled(items: Sequence[Item], generator: torch.Generator) -> list[Item]:
@@ -147,6 +151,23 @@ def _offset(tensor: torch.Tensor, generator: torch.Generator, times: float = 30.
     wide = tensor.double()
     spread = float(wide[torch.isfinite(wide)].std()) if tensor.numel() > 1 else 1.0
     return (wide + times * (spread if math.isfinite(spread) else 1.0)).to(tensor.dtype)
+
+
+def _far(times: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """Move float32 and float64 tensors so many standard deviations up. Other types have too few digits for that."""
+
+    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return _offset(tensor, generator, times) if tensor.dtype in (torch.float32, torch.float64) else tensor
+
+    return change
+
+
+def _negative_zeros(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Make some elements zero, every second of them negative: equal numbers with other bits."""
+    own = on_device(generator, tensor.device)
+    coin = torch.rand(tensor.shape, generator=own, device=tensor.device)
+    zero = torch.where(coin < _ZEROS_SHARE / 2, -0.0, 0.0).to(tensor.dtype)
+    return torch.where(coin < _ZEROS_SHARE, zero, tensor)
 
 
 def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -257,6 +278,23 @@ TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
 DENORMAL = ValueSet("denormal numbers", _denormal, _COARSE)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
+# Nothing is left of a variance in float32 that is the difference of two means. A serial sum of such values is off by
+# many units in the last place.
+THOUSAND_SPREADS = ValueSet(
+    "a thousand standard deviations from zero",
+    _far(1e3),
+    Rounding(ulps=32, sums_optional=True),
+    only_finite_results=True,
+    only_floats=True,
+)
+TEN_THOUSAND_SPREADS = ValueSet(
+    "ten thousand standard deviations from zero",
+    _far(1e4),
+    Rounding(ulps=8),
+    only_finite_results=True,
+    only_floats=True,
+)
+NEGATIVE_ZEROS = ValueSet("zeros of both signs here and there", _negative_zeros, only_finite_results=True)
 UNLIKE_ROWS = ValueSet("rows unlike each other", _unlike_rows(1.0))
 FEW_UNLIKE = ValueSet("a few rows unlike the others", _unlike_rows(1 / 64))
 BELOW = ValueSet("all far below zero", _below)
@@ -283,7 +321,8 @@ AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
     LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES,
-    OFFSET, UNLIKE_ROWS, FEW_UNLIKE, BELOW, HALVES, FLAT_ROWS, EQUAL, ZERO,
+    OFFSET, THOUSAND_SPREADS, TEN_THOUSAND_SPREADS, UNLIKE_ROWS, FEW_UNLIKE, BELOW, HALVES, NEGATIVE_ZEROS, FLAT_ROWS,
+    EQUAL, ZERO,
     WITH_NAN, NAN_ROWS, WITH_INF,
 )  # fmt: skip
 

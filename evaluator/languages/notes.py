@@ -12,6 +12,8 @@ class Topic(StrEnum):
     EXP = "exp"
     REDUCTION = "reduction"
     MATMUL = "matmul"
+    SKINNY = "skinny"
+    """A product of few rows, which waits for its weights."""
     ALWAYS = "always"
     MEMORY = "memory"
     """Memory traffic may be the limit."""

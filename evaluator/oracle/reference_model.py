@@ -138,17 +138,7 @@ class ReferenceModel:
 
     def drawn_layouts(self, count: int, *, limit_s: float) -> list[list[TensorSpec]]:
         """Return the layouts of the inputs that the recipe draws, so many times or as often as `limit_s` allows."""
-        self.subject.yield_device()
-        fields: dict[str, Any] = {
-            "sizes": self.sizes,
-            "seeds": [self._seed() for _ in range(count)],
-            "limit_s": limit_s,
-        }
-        reply = self.subject.child.request("layouts", timeout_s=20.0 + limit_s, **fields)
-        drawn = reply.get("layouts")
-        if not isinstance(drawn, list) or not all(isinstance(specs, list) for specs in drawn):
-            raise LayoutError("the child does not report the layouts that get_inputs() draws")
-        return [[TensorSpec.from_json(one) for one in specs] for specs in drawn]
+        return self.subject.drawn_layouts(self.sizes, [self._seed() for _ in range(count)], limit_s=limit_s)
 
     def draws(self, count: int, positions: Sequence[int]) -> list[list[torch.Tensor]]:
         """Draw inputs so many times, and return the tensors at some positions of each."""

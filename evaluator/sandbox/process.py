@@ -218,6 +218,10 @@ class ChildProcess:
         ran_ns, waited_ns = freezer.run_and_queue_ns(self.pid)
         return ran_ns / 1000, waited_ns / 1000
 
+    def minor_faults(self) -> int:
+        """Return the number of the child's page faults so far."""
+        return freezer.minor_faults(self.pid)
+
     def read_memory(self, address: int, into: memoryview) -> None:
         """Copy memory of the child's main process into `into` (writable, contiguous).
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from evaluator import recipe_sizes
 from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
 from evaluator.child.reference.float64 import widened
 from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
@@ -18,6 +19,7 @@ from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.inputs.sizes import sizes_to_check
+from evaluator.oracle.dimensions import find_dimensions
 from evaluator.oracle.oracle import Oracle
 from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import StageClock
@@ -102,7 +104,10 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
                     f" several times, and {judge.device.name} has too little for that. Make the workload smaller"
                 ) from None
         _check_shown(problem, workloads, facts)
-        varied = [s for s in sizes_to_check(problem, workloads) if not s.adversarial]
+        dimensions = find_dimensions(problem, workloads, reference, generator)
+        varied = [s for s in sizes_to_check(problem, workloads, dimensions) if not s.adversarial]
+    evidence["domain"] = recipe_sizes.domain_in_words(problem, judge.backend.kind)
+    evidence["sizes"] = {**recipe_sizes.default_sizes(problem.source), **dimensions}
     evidence["varied_sizes"] = [s.label for s in varied]
     return evidence
 
@@ -138,7 +143,7 @@ def _try_workload(
     if not made[0].tensors:
         raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
     _check_layouts(oracle, made, workload)
-    if not workload.held_out and _has_room(judge, made[0].tensors):
+    if judge.compiles_ahead and not workload.held_out and _has_room(judge, made[0].tensors):
         judge.session.comparators.prepare(problem, workload, judge.session.comparators.modes(), oracle)
     expected = oracle.expect(made[0].tree, [m.tensors for m in made])
     if not oracle.in_float64:

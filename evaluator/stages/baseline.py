@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ComparatorFailed, EvaluatorError
@@ -23,7 +24,7 @@ from evaluator.types import BaselineReport, BaselineTime, DeviceKind, Problem, W
 # How long the first report waits for torch.compile's default mode. A CPU compiles for as long as it judges.
 _PATIENCE_S = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 15.0}
 _SOON = ("eager", "compile")
-_LOOK_S = 0.25  # of a later request for a mode that still compiles
+_LOOK_S = 1.0  # of a later request, if nothing else is to be done
 
 
 def baseline(judge: Judge, problem: Problem) -> BaselineReport:
@@ -34,15 +35,19 @@ def baseline(judge: Judge, problem: Problem) -> BaselineReport:
     return judge.with_retries(problem, lambda: _baseline(judge, problem, None, math.inf))
 
 
-def baseline_so_far(judge: Judge, problem: Problem, known: BaselineReport | None) -> BaselineReport:
+def baseline_so_far(
+    judge: Judge, problem: Problem, known: BaselineReport | None, *, patient: bool = False
+) -> BaselineReport:
     """Time the modes that are ready soon, and let the others compile: they are `pending`.
 
-    With a `known` report, time its modes again with those that compiled since; return it as it is if there are none.
+    With a `known` report, time its modes again with those that compiled since; return it as it is if there are none. A
+    `patient` caller lets them compile for a moment, in which cases for the next Candidates are prepared.
     Raises EvaluatorError when not even eager can be timed.
     """
     if known is not None and not known.pending:
         return known
-    return judge.with_retries(problem, lambda: _baseline(judge, problem, known, _PATIENCE_S[judge.backend.kind]))
+    patience_s = _PATIENCE_S[judge.backend.kind] if known is None else _LOOK_S if patient else 0.0
+    return judge.with_retries(problem, lambda: _baseline(judge, problem, known, patience_s))
 
 
 def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, patience_s: float) -> BaselineReport:
@@ -51,15 +56,15 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     skipped = dict(known.skipped) if known else {}
     modes = [mode for mode in comparators.modes() if mode not in skipped]
     shown = [workload for workload in problem.workloads_for(judge.backend.kind) if not workload.held_out]
+    _prepare(judge, problem, shown, modes)
+    if patience_s == math.inf:
+        comparators.await_all(problem, shown, modes, patience_s)
+    else:
+        _await(judge, problem, shown, modes if known else [mode for mode in _SOON if mode in modes], patience_s)
+    ready = [mode for mode in modes if all(comparators.is_ready(problem, w, mode) for w in shown)]
+    if known is not None and not set(ready) & set(known.pending):
+        return known
     with judge.session.references.lend(problem) as reference:
-        _prepare(judge, problem, shown, modes, reference)
-        if known is not None:
-            comparators.await_all(problem, shown, modes, _LOOK_S)
-        else:
-            comparators.await_all(problem, shown, modes if patience_s == math.inf else _SOON, patience_s)
-        ready = [mode for mode in modes if all(comparators.is_ready(problem, w, mode) for w in shown)]
-        if known is not None and not set(ready) & set(known.pending):
-            return known
         times = [one for workload in shown for one in _times(judge, problem, workload, ready, reference, skipped)]
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
@@ -74,12 +79,24 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     )
 
 
-def _prepare(
-    judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str], reference: Subject
-) -> None:
+def _await(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str], patience_s: float) -> None:
+    """Wait for modes to compile, and prepare cases for the next Candidates meanwhile."""
+    comparators, end = judge.session.comparators, time.monotonic() + patience_s
+    comparators.advance()
+    while time.monotonic() < end and not all(comparators.is_ready(problem, w, m) for w in shown for m in modes):
+        if not judge.check_stage.prepare_ahead(problem):
+            comparators.await_all(problem, shown, modes, end - time.monotonic())
+        comparators.advance()
+
+
+def _prepare(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str]) -> None:
     """Begin to compile what does not compile yet."""
-    for workload in shown:
-        if not all(judge.session.comparators.is_begun(problem, workload, mode) for mode in modes):
+    begun = judge.session.comparators.is_begun
+    missing = [workload for workload in shown if not all(begun(problem, workload, mode) for mode in modes)]
+    if not missing:
+        return
+    with judge.session.references.lend(problem) as reference:
+        for workload in missing:
             oracle = Oracle(problem, reference, workload.sizes, secret_generator())
             judge.session.comparators.prepare(problem, workload, modes, oracle)
 
@@ -111,9 +128,18 @@ def _time(judge: Judge, bench: Bench, skipped: dict[str, str]) -> list[BaselineT
             while True:
                 try:
                     bench.run(judge.protocol.baseline)
-                    return [bench.baseline_time(c.name) for c in bench.contenders]
+                    return _with_code(bench, [bench.baseline_time(c.name) for c in bench.contenders])
                 except ComparatorFailed as failure:
                     skipped[failure.name] = str(failure)[:500]
                     bench.leave_out(failure.name)
     finally:
         bench.close()
+
+
+def _with_code(bench: Bench, times: list[BaselineTime]) -> list[BaselineTime]:
+    """Return times, the fastest with what torch.compile generated for it: whoever wants to beat it should know it."""
+    best = min(times, key=lambda one: one.median_us, default=None)
+    if best is None or best.mode == "eager":
+        return times
+    code = next(c.subject for c in bench.contenders if c.name == best.mode).generated()
+    return [replace(one, code=code) if one is best else one for one in times]

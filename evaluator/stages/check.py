@@ -5,16 +5,20 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from evaluator.correctness.cases import CaseCache, PreparedCases
+import torch
+
+from evaluator.child.protocol.layout import LayoutError
+from evaluator.correctness.cases import CaseCache, PreparedCases, prepare_cases
 from evaluator.correctness.checker import Checker
 from evaluator.correctness.compare_outputs import Report
 from evaluator.device_session import DeviceSession
-from evaluator.errors import Rejection
+from evaluator.errors import EvaluatorError, Rejection
 from evaluator.inputs.sizes import Sizes, sizes_to_check
+from evaluator.oracle.dimensions import find_dimensions
 from evaluator.stages.candidate_children import CandidateChildren
-from evaluator.stages.trial import Trial
+from evaluator.stages.trial import Trial, secret_generator
 from evaluator.subject import Subject
-from evaluator.types import Stage
+from evaluator.types import Problem, Stage
 
 
 class CheckStage:
@@ -22,6 +26,41 @@ class CheckStage:
 
     def __init__(self, session: DeviceSession, children: CandidateChildren, cases: CaseCache) -> None:
         self.session, self.children, self.cases = session, children, cases
+        self._left_out: set[tuple[str, str]] = set()  # cases that cannot be kept
+
+    def checker(self, trial: Trial, reference: Subject) -> Checker:
+        """Return a Checker that shares its cases with those of other Candidates."""
+
+        def known(sizes: Sizes) -> PreparedCases | None:
+            return self.cases.take(trial.problem, trial.candidate, sizes, reference, trial.generator)
+
+        def keep(sizes: Sizes, found: PreparedCases | None) -> None:
+            self.cases.put(trial.problem, trial.candidate, sizes, found)
+
+        return Checker(trial.problem, reference, trial.generator, trial.first_call_s, known, keep)
+
+    def prepare_ahead(self, problem: Problem) -> bool:
+        """Prepare one more set of cases before a Candidate needs it. Return false if there is none to prepare.
+
+        Raises nothing: a failure occurs again where it is reported.
+        """
+        workloads = problem.workloads_for(self.session.backend.kind)
+        for index, sizes in enumerate(sizes_to_check(problem, workloads)):
+            key = problem.hash, sizes.label
+            if sizes.hidden or key in self.cases or key in self._left_out:
+                continue
+            self._left_out.add(key)
+            with (
+                suppress(EvaluatorError, LayoutError, torch.OutOfMemoryError),
+                self.session.references.lend(problem) as reference,
+                self.session.shared(),
+            ):
+                if sizes.label not in reference.left_out or sizes.adversarial:
+                    found = prepare_cases(problem, reference, sizes, secret_generator(), first=index == 0)
+                    if self.cases.put(problem, None, sizes, found):
+                        self._left_out.discard(key)
+            return True
+        return False
 
     def start_and_prepare(self, trial: Trial, checker: Checker) -> Subject:
         """Start the Candidate's child, which is mostly waiting, while the reference prepares the first cases.
@@ -33,28 +72,32 @@ class CheckStage:
             started = starter.submit(self.children.start, trial.candidate, Stage.BUILD)
             try:
                 with self.session.shared():
-                    checker.prepare(first, lambda: self._first_cases(trial, checker, first))
+                    # Before the cases, whose Model stays in the reference's child.
+                    find_dimensions(trial.problem, trial.workloads, checker.reference, trial.generator)
+                    checker.prepare(first)
             except BaseException:
                 with suppress(Rejection):
                     started.result().close()
                 raise
         return started.result()
 
-    def _first_cases(self, trial: Trial, checker: Checker, first: Sizes) -> PreparedCases | None:
-        """Return another Candidate's cases that this one has not seen, or new ones. Raises Rejection."""
-        found = self.cases.take(trial.problem, trial.candidate, first, checker.reference, trial.generator)
-        if found is None:
-            found = checker.prepared(first)
-            self.cases.put(trial.problem, trial.candidate, first, found)
-        return found
+    def check_first(self, trial: Trial, subject: Subject, checker: Checker) -> None:
+        """Check the first set of sizes alone, with most of the adversarial values. Raises Rejection."""
+        self._check_sizes([next(sizes_to_check(trial.problem, trial.workloads))], subject, checker)
 
     def check(self, trial: Trial, subject: Subject, checker: Checker, stage: Stage) -> Report:
-        """Check every set of sizes. Raises Rejection.
+        """Check every set of sizes that was not checked yet. Raises Rejection.
 
         Held-out data goes to a separate child that ends afterwards, so it cannot pass it on. Between two sets of sizes
         other judges may time.
         """
-        every = list(sizes_to_check(trial.problem, trial.workloads))
+        with self.session.shared():
+            dimensions = find_dimensions(trial.problem, trial.workloads, checker.reference, trial.generator)
+        every = [
+            sizes
+            for sizes in sizes_to_check(trial.problem, trial.workloads, dimensions)
+            if not checker.has_checked(sizes)
+        ]
         self._check_sizes([sizes for sizes in every if not sizes.hidden], subject, checker)
         if trial.adapter.keeps_first_calls:
             self.children.store(trial.candidate, subject, stage)

@@ -160,9 +160,9 @@ def _result(
     resources: Mapping[str, Any],
     promotion: Promotion,
 ) -> Evaluation:
-    opinions = {times.workload.name: times.opinion.told(times.official_us) for times in found}
+    evidence["third_opinion"] = {times.workload.name: times.opinion.told(times.official_us()) for times in found}
     for times in found:
-        times.heed_opinion()
+        times.heed()
     logs = log_ratios_by_comparator(found)
     against = CHAMPION if trial.champion is not None else "fastest"
     on_held_out = [(t.workload, t.log_ratios[CHAMPION if trial.champion is not None else EAGER]) for t in hidden]
@@ -174,7 +174,6 @@ def _result(
     evidence["promote"] = decision.promote
     pairs = len(found[0].measurements)
     evidence["confirm"] = {**decision.evidence(), "against": against, "process_pairs": pairs, "plain": plain}
-    evidence["third_opinion"] = opinions
     note = "" if decision.promote else f"not promoted: {'; '.join(decision.why_not)}"
     measurements = [times.merged() for times in found]
     ratios = speedups(logs, len(found))

@@ -66,7 +66,7 @@ class RepeatedTimes:
     resolution: float = 0.0  # the largest over the Candidate's repetitions
     slower: dict[str, float] = field(default_factory=dict)
     opinion: ThirdOpinion = field(default_factory=ThirdOpinion)
-    lowered: tuple[Adjustment, ...] = ()  # by the third opinion
+    adjustments: tuple[Adjustment, ...] = ()  # by it
 
     @property
     def modes(self) -> list[str]:
@@ -76,10 +76,6 @@ class RepeatedTimes:
     def fastest(self) -> str:
         """The fastest Baseline."""
         return min(self.modes, key=lambda mode: statistics.median(self.rounds[mode]))
-
-    @property
-    def official_us(self) -> dict[str, float]:
-        return {name: statistics.median(times_us) for name, times_us in self.rounds.items()}
 
     def note(self, bench: Bench, modes: Sequence[str], floor_us: float | None) -> None:
         """Add a repetition that was timed."""
@@ -103,15 +99,18 @@ class RepeatedTimes:
             factor = self.slower.get(name, 1.0)
             self.rounds[name] = [us if i == self.looked_at else us * factor for i, us in enumerate(times)]
 
-    def heed_opinion(self) -> None:
+    def official_us(self) -> dict[str, float]:
+        return {name: statistics.median(times_us) for name, times_us in self.rounds.items()}
+
+    def heed(self) -> None:
         """Lower the claims that the third opinion does not bear out."""
-        fastest, official_us = self.fastest, self.official_us
+        fastest, official_us = self.fastest, self.official_us()
         for name in self.opinion.loops.keys() - {CANDIDATE, AGAIN}:
             before = self.log_ratios[name]
             self.log_ratios[name] = list(self.opinion.lowered(name, before, official_us))
             if name == fastest:
-                self.lowered = third_opinion.adjustment(before, self.log_ratios[name])
-        for one in self.lowered:
+                self.adjustments = third_opinion.adjustment(before, self.log_ratios[name])
+        for one in self.adjustments:
             self.rounds[CANDIDATE] = [one.factor * us for us in self.rounds[CANDIDATE]]
 
     def merged(self) -> Measurement:
@@ -130,7 +129,7 @@ class RepeatedTimes:
             median_us=median,
             interval_us=interval,
             baselines=tuple(baselines),
-            adjustments=tuple(one for part in parts for one in part.adjustments) + self.lowered,
+            adjustments=tuple(one for part in parts for one in part.adjustments) + self.adjustments,
             diagnostics={"process_pairs": len(parts), **shown.diagnostics},
         )
 
@@ -160,7 +159,7 @@ class ConfirmTimer:
     def modes(self, workload: Workload, oracle: Oracle) -> list[str]:
         """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled.
 
-        Modes that still compile are waited for: one of them may be the fastest.
+        What still compiles is waited for: it may be the fastest.
         """
         if workload.held_out:
             return [EAGER]
@@ -180,9 +179,10 @@ class ConfirmTimer:
         trial = self.trial
         with self.spent.on("inputs"):
             oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
-            bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         with self.spent.on("baselines"):
             modes = self.modes(workload, oracle)
+        with self.spent.on("inputs"):
+            bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         rehearsed = self._secret_below(repetitions)
         times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
         try:
@@ -208,7 +208,8 @@ class ConfirmTimer:
                             bench.run(rules)
                         times.note(bench, modes, copy_floor_us(self.session.backend, bench.bytes_moved))
                         if not workload.held_out:
-                            times.opinion.note(bench.plain_loops(profile=repetition == 0))
+                            with self.spent.on("plain_loops"):
+                                times.opinion.note(bench.plain_loops(profile=repetition == 0))
                         bench.replace([])
         finally:
             bench.close()

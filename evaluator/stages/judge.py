@@ -22,7 +22,7 @@ from evaluator.stages import memory_shortage, outcomes
 from evaluator.stages.candidate_children import CandidateChildren, compiled_kernels
 from evaluator.stages.check import CheckStage
 from evaluator.stages.outcomes import Origin
-from evaluator.stages.time_candidate import Times, prepare_comparators, time_candidate
+from evaluator.stages.time_candidate import Times, look, prepare_comparators, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing.protocol import STANDARD, TimingProtocol
@@ -32,6 +32,10 @@ from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, 
 Done = TypeVar("Done")
 Tell = Callable[..., None]
 _CASE_SHARE, _CASE_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
+
+
+def silent(**note: object) -> None:
+    """Tell nobody."""
 
 
 class Judge:
@@ -47,7 +51,9 @@ class Judge:
         self.protocol = protocol
         self._versions = backend.environment()
         self.lost = self.suspicious = False
-        self.tell: Tell = lambda **note: None  # told what the judge is doing, for people who wait
+        self.compiles_ahead = False  # Baselines compile during admission, since a search comes next
+        self.expected: Problem | None = None  # Candidates of it are likely to come next
+        self.tell: Tell = silent  # told what the judge is doing, for people who wait
         self.session.on_wait = lambda: self.tell(stage="wait")
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
@@ -74,20 +80,36 @@ class Judge:
         return Origin(self.device, self.environment, self.session.pools.isolation)
 
     def warm(self) -> None:
-        """Prepare on a GPU what the first Candidate would wait for, five seconds of work; a CPU needs little."""
+        """Begin to prepare on a GPU what the first requests would wait for; a CPU needs little."""
         if self.backend.kind is DeviceKind.CUDA:
             # A fault here is reported when it happens again in use.
-            with suppress(EvaluatorError), self.session.shared():
+            with suppress(EvaluatorError):
                 self.session.warm()
+
+    def use_spare_time(self) -> bool:
+        """Prepare one more thing for requests to come. Return false if there is nothing left to prepare."""
+        with suppress(EvaluatorError):  # reported when it happens again in use
+            if self.session.warm_more():
+                return True
+        return self.expected is not None and self.check_stage.prepare_ahead(self.expected)
 
     # ------------------------------------------------------------ judge
 
-    def judge(self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None = None) -> Evaluation:
+    def judge(
+        self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None = None, *, quick: bool = False
+    ) -> Evaluation:
         """Screen, build, check and time one Candidate. Never raises for a fault of the Candidate.
 
-        `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed, too.
+        `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed, too. With
+        `quick`, a Candidate that is clearly slower than that comparator is spared most checks, and its reason says so.
         """
-        trial = Trial(problem=problem, candidate=candidate, kind=self.backend.kind, baseline=baseline)
+        trial = Trial(
+            problem=problem,
+            candidate=candidate,
+            kind=self.backend.kind,
+            baseline=baseline,
+            quick=quick and baseline is not None,
+        )
 
         def work() -> Evaluation:
             self.backend.trim()
@@ -96,19 +118,26 @@ class Judge:
 
         try:
             return self.evaluate(trial, work)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError, IndexError) as error:
             return self.internal_error(trial, outcomes.refused_by_torch(error))
 
     def _judge(self, trial: Trial) -> Evaluation:
         with trial.clock.during(Stage.SCREEN):
             screened = _screen_for_device(trial)
         with self._reference(trial.problem) as reference, ExitStack() as children:
-            checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
+            checker = self.check_stage.checker(trial, reference)
             with trial.clock.during(Stage.BUILD):
                 if trial.is_timed:
                     prepare_comparators(self.session, trial, reference)
                 subject = self.check_stage.start_and_prepare(trial, checker)
                 children.callback(self.session.children.end, subject)
+            if trial.is_timed and trial.quick:
+                slower = self._look(trial, subject, checker, reference)
+                if slower is not None:
+                    named = libraries.library_operations(checker.report.operations)
+                    return outcomes.slower(
+                        trial, self.origin, _with_libraries(trial, screened, named), checker.report, slower
+                    )
             with trial.clock.during(Stage.CORRECTNESS):
                 report = self.check_stage.check(trial, subject, checker, Stage.CORRECTNESS)
             evidence = {"correctness": report.evidence()}
@@ -124,6 +153,16 @@ class Judge:
         return outcomes.passed(
             trial, self.origin, screened, evidence, times.measurements, times.ratios(), resources=resources
         )
+
+    def _look(self, trial: Trial, subject: Subject, checker: Checker, reference: Subject) -> Times | None:
+        """Check the first sizes and look at the time. Return it if the Candidate is clearly slower. Raises Rejection.
+
+        No other Candidate is spared a check.
+        """
+        with trial.clock.during(Stage.CORRECTNESS):
+            self.check_stage.check_first(trial, subject, checker)
+        with trial.clock.during(Stage.TIMING):
+            return look(self.session, trial, subject, reference, self.protocol)
 
     def _libraries_seen(self, trial: Trial, subject: Subject, reference: Subject, times: Times) -> list[str]:
         """Return the libraries that were seen at work, after timing, since watching slows a child."""
@@ -173,8 +212,8 @@ class Judge:
             )
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:
-            self._suspicious = True
+        except (RuntimeError, TypeError, IndexError) as error:
+            self.suspicious = True
             raise outcomes.refused_by_torch(error) from error
 
     def release_memory(self) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from evaluator.clean import clean, clean_text
+from evaluator.correctness.compare_outputs import Report
 from evaluator.errors import EvaluatorError, Rejection
+from evaluator.recipe_sizes import domain_in_words
 from evaluator.screening.screen import Screened
+from evaluator.stages.time_candidate import Times
 from evaluator.stages.trial import Trial
 from evaluator.types import Device, Environment, Evaluation, Measurement, Ratio, Verdict
 
@@ -44,7 +47,9 @@ def passed(
     if headline is None:
         reason = "right on every check; not timed, because this device only interprets the language"
     else:
-        reason = f"right on every check; {headline.value:.2f}x the fastest baseline"
+        late = trial.baseline.pending if trial.baseline is not None else ()
+        so_far = f" so far ({', '.join(late)} still compiling)" if late else ""
+        reason = f"right on every check; {headline.value:.2f}x the fastest baseline{so_far}"
     reason = f"{reason}; {note}" if note else reason
     return Evaluation(
         verdict=Verdict.PASSED,
@@ -52,7 +57,7 @@ def passed(
         reason=reason,
         problem_hash=trial.problem.hash,
         candidate_hash=trial.candidate.hash,
-        evidence=clean(evidence),
+        evidence=clean({**evidence, "domain": domain_in_words(trial.problem, trial.kind)}),
         measurements=tuple(measurements),
         speedups=tuple(ratios),
         isolation=origin.isolation,
@@ -63,6 +68,16 @@ def passed(
         timed=timed,
         duration_s=trial.clock.duration_s,
     )
+
+
+def slower(trial: Trial, origin: Origin, screened: Screened, report: Report, times: Times) -> Evaluation:
+    """Return the Evaluation of a Candidate that is right on the first checks and clearly slower."""
+    evidence = {"correctness": report.evidence(), "look": True}
+    found = passed(trial, origin, screened, evidence, times.measurements, times.ratios())
+    ratio = found.speedup("fastest")
+    assert ratio is not None  # every shown Workload was timed
+    checks = sum(report.checked.values())
+    return replace(found, reason=f"right on {checks} checks, slower: {ratio.value:.2f}x the fastest baseline")
 
 
 def refused(trial: Trial, origin: Origin, found: Rejection) -> Evaluation:
@@ -89,7 +104,7 @@ def internal_error(trial: Trial, error: EvaluatorError) -> Rejection:
     return Rejection(Verdict.INTERNAL_ERROR, trial.clock.stage, f"{type(error).__name__}: {error}"[:1000])
 
 
-def refused_by_torch(error: RuntimeError) -> EvaluatorError:
+def refused_by_torch(error: Exception) -> EvaluatorError:
     """Return the error for a call of the judge that torch refuses, with its place."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"

@@ -11,6 +11,7 @@ from evaluator.clean import clean
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.oracle.oracle import Oracle
 from evaluator.rejections import rejection
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import screen
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.judge import Judge
@@ -24,6 +25,7 @@ from evaluator.tools import counters
 from evaluator.tools.counters import KernelCounters
 from evaluator.tools.target_application import TargetApplication, TooLarge
 from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval, Problem, Stage, Verdict, Workload
+from evaluator.units import time_text
 
 COUNTED = (DeviceKind.CUDA,)
 _CALLS = 10
@@ -77,7 +79,9 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
     with judge.children.start(candidate, Stage.PROFILE) as subject, session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
         buffers = construct(subject, oracle, problem, Stage.PROFILE)
-        contender = Contender("candidate", subject, suspect=True, buffers=buffers)
+        contender = Contender(
+            "candidate", subject, suspect=True, buffers=buffers, plain=is_restricted(candidate.source)
+        )
         comparators = []
         if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
             comparators = [baseline_contender(session, problem, chosen, "eager", oracle)]
@@ -146,7 +150,9 @@ def _parts(subject: Subject, oracle: Oracle, seen: Mapping[str, int], call_us: f
         )
         for one in claims
     ]
-    return parts, [f"kernel times are the profiler's, over {_CALLS} calls with warm caches: {total_us:.1f} us in all"]
+    return parts, [
+        f"kernel times are the profiler's, over {_CALLS} calls with warm caches: {time_text(total_us)} in all"
+    ]
 
 
 def _counters(
@@ -177,10 +183,10 @@ def _compiled(subject: Subject) -> Sequence[Mapping[str, Any]]:
 def render(report: ProfileReport) -> str:
     """Return the report as text."""
     low, high = report.interval_us.low, report.interval_us.high
-    lines = [f"{report.workload}: {report.call_us:.1f} us a call ({low:.1f} to {high:.1f})"]
+    lines = [f"{report.workload}: {time_text(report.call_us)} a call ({time_text(low)} to {time_text(high)})"]
     if report.floor_us is not None:
         share = min(1.0, report.floor_us / report.call_us)
-        lines.append(f"  {share:.0%} of the memory roofline ({report.floor_us:.1f} us at the rate of a copy)")
+        lines.append(f"  {share:.0%} of the memory roofline ({time_text(report.floor_us)} at the rate of a copy)")
     for part in report.parts[:20]:
         facts = ", ".join(f"{key} {value}" for key, value in part.facts.items())
         lines.append(f"  {part.share:6.1%} {part.time_us:10.2f} us  {part.name[:100]}  {facts}")

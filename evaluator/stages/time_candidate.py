@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from evaluator.child.protocol.layout import LayoutError
@@ -32,7 +33,10 @@ class Times:
     def ratios(self) -> list[Ratio]:
         return speedups(self.logs, len(self.measurements))
 
-    def add_ratios(self, workload: Workload, bench: Bench, modes: Sequence[str]) -> None:
+    def add(self, session: DeviceSession, workload: Workload, bench: Bench, modes: Sequence[str]) -> None:
+        """Add a Workload's measurement and ratios."""
+        floor_us = copy_floor_us(session.backend, bench.bytes_moved)
+        self.measurements.append(bench.measurement("candidate", modes, floor_us))
         fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
         for against in dict.fromkeys([*modes, "fastest"]):
             over = fastest if against == "fastest" else against
@@ -46,28 +50,58 @@ def time_candidate(
     times = Times()
     strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
     for workload in trial.shown:
-        modes = _modes(session, trial, workload)
-        with session.shared():
-            oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
-            buffers = construct(subject, oracle, trial.problem, Stage.TIMING)
-        plain = is_restricted(trial.candidate.source)
-        contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
-        # The device is not held here: a new comparator may compile for a minute.
-        contenders += [baseline_contender(session, trial.problem, workload, mode, oracle) for mode in modes]
-        with session.shared():
-            bench = Bench(session, workload, oracle, contenders, protocol=protocol, first_call_s=trial.first_call_s)
-        try:
-            with session.exclusive():
-                plan = protocol.library_sampling if strict else protocol.brief_sampling
-                sampled = None if times.ran else SampledContender("candidate", plan)
-                times.ran = bench.run(protocol.judge, sampled) or times.ran
-                floor_us = copy_floor_us(session.backend, bench.bytes_moved)
-                times.measurements.append(bench.measurement("candidate", modes, floor_us))
-        finally:
-            with session.shared():
-                bench.close(ending=["candidate"] if workload is trial.shown[-1] else [])
-        times.add_ratios(workload, bench, modes)
+        ending = ["candidate"] if workload is trial.shown[-1] else []
+        with _benched(session, trial, workload, subject, reference, protocol, ending) as (bench, modes):
+            plan = protocol.library_sampling if strict else protocol.brief_sampling
+            sampled = None if times.ran else SampledContender("candidate", plan)
+            times.ran = bench.run(protocol.judge, sampled) or times.ran
+            times.add(session, workload, bench, modes)
     return times
+
+
+def look(
+    session: DeviceSession, trial: Trial, subject: Subject, reference: Subject, protocol: TimingProtocol
+) -> Times | None:
+    """Return the times of a few pairs of a Candidate that is clearly slower on every shown Workload, else None.
+
+    Raises Rejection, ComparatorFailed.
+    """
+    times = Times()
+    for workload in trial.shown:
+        with _benched(session, trial, workload, subject, reference, protocol) as (bench, modes):
+            if not bench.is_slower(protocol.look, protocol.clearly_slower):
+                return None
+            times.add(session, workload, bench, modes)
+    return times
+
+
+@contextmanager
+def _benched(
+    session: DeviceSession,
+    trial: Trial,
+    workload: Workload,
+    subject: Subject,
+    reference: Subject,
+    protocol: TimingProtocol,
+    ending: Sequence[str] = (),
+) -> Iterator[tuple[Bench, list[str]]]:
+    """Yield a Bench of a Candidate and its comparators on a Workload, and their modes, with the device held."""
+    modes = _modes(session, trial, workload)
+    with session.shared():
+        oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
+        buffers = construct(subject, oracle, trial.problem, Stage.TIMING)
+    plain = is_restricted(trial.candidate.source)
+    contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
+    # The device is not held here: a new comparator may compile for a minute.
+    contenders += [baseline_contender(session, trial.problem, workload, mode, oracle) for mode in modes]
+    with session.shared():
+        bench = Bench(session, workload, oracle, contenders, protocol=protocol, first_call_s=trial.first_call_s)
+    try:
+        with session.exclusive():
+            yield bench, modes
+    finally:
+        with session.shared():
+            bench.close(ending=ending)
 
 
 def _modes(session: DeviceSession, trial: Trial, workload: Workload) -> list[str]:

@@ -23,8 +23,8 @@ def secret_generator() -> torch.Generator:
 class Trial:
     """A Candidate on trial for a Problem on one kind of device.
 
-    `baseline` and `champion` choose its comparators. `generator` is the source of all randomness, and `clock` measures
-    the stages.
+    `baseline` and `champion` choose its comparators. A `quick` trial ends what is clearly slower early.
+    `generator` is the source of all randomness, and `clock` measures the stages.
     """
 
     problem: Problem
@@ -32,6 +32,7 @@ class Trial:
     kind: DeviceKind
     baseline: BaselineReport | None = None
     champion: Candidate | None = None
+    quick: bool = False
     generator: torch.Generator = field(default_factory=secret_generator)
     clock: StageClock = field(default_factory=StageClock)
 

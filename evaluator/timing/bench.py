@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from evaluator.device_session import DeviceSession
 from evaluator.devices.base import PlainLoop, Round, RoundPlan
+from evaluator.errors import ComparatorFailed
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening import libraries
 from evaluator.timing import stats
@@ -103,6 +104,28 @@ class Bench:
             if rules.closely or check.name not in CLOSE_LOOKS:
                 check.run(session)
         return seen
+
+    def is_slower(self, rules: Rules, ratio: float) -> bool:
+        """Time a few pairs, and return whether the first contender's speedup over another lies below `ratio`.
+
+        Stop as soon as it does not look like that. Raise Rejection or ComparatorFailed.
+        """
+        self._racing = True
+        self._warm_up(rules)
+        self._may_discard = rules.discarded * rules.most_pairs
+        slower = False
+        while not slower and self.pairs < rules.most_pairs:
+            self.pair()
+            first, *others = [contender.name for contender in self.contenders]
+            if self.pairs < rules.least_pairs:
+                continue
+            found = [stats.ratio_interval(self.log_ratios(other, first)) for other in others]
+            slower = any(interval.high < ratio for _, interval in found)
+            if all(value > ratio for value, _ in found):
+                break
+        with self._released_device():
+            self._verify()
+        return slower
 
     def _time_again(self, rules: Rules) -> None:
         self._discard_samples()
@@ -192,10 +215,20 @@ class Bench:
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 
     def plain_loops(self, *, profile: bool = False) -> dict[str, PlainLoop]:
-        """Return the times of all calls in plain loops, after `run`. Raise Rejection or ComparatorFailed."""
+        """Return the times of all calls in plain loops, after `run`. Empty where a comparator's cannot be taken. Raise
+        Rejection."""
         rounds, plan = self._rounds, self._plans[-1]
         inputs = rounds.usual_inputs(plan.calls)
-        return {c.name: rounds.run_plainly(c, inputs, plan, profile=profile) for c in self.contenders}
+        found: dict[str, PlainLoop] = {}
+        for contender in self.contenders:
+            try:
+                loop = rounds.run_plainly(contender, inputs, plan, profile=profile)
+            except ComparatorFailed:
+                return {}
+            if loop is None:
+                return {}
+            found[contender.name] = loop
+        return found
 
     def leave_out(self, name: str) -> None:
         """Time the other contenders alone, from the start."""
@@ -233,7 +266,8 @@ class Bench:
         """Time one round of every contender on the same new inputs."""
         plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
         inputs = rounds.new_inputs(plan.calls)
-        found = {c.name: rounds.run(c, inputs, plan, read=compared_calls(c, plan.calls)) for c in self._in_order()}
+        # All outputs are read, also those that are not compared: the caches then are alike in everybody's next round.
+        found = {c.name: rounds.run(c, inputs, plan, read=plan.calls) for c in self._in_order()}
         rounds.measure_null(inputs, plan, 1)
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
         for contender in self.contenders:
@@ -242,6 +276,7 @@ class Bench:
         for contender in () if disturbed else self.contenders:
             sample = rounds.overhead.call_us(found[contender.name], share)
             contender.samples.setdefault(plan.executions, []).append(sample)
+            contender.page_faults.append(found[contender.name].diagnostics.get("page_faults", 0))
         self.discarded += disturbed
         self.pairs += not disturbed
 
@@ -288,6 +323,7 @@ class Bench:
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,
                 "harness_share": round(self.resolution(name), 4),
+                "page_faults": {c.name: statistics.median(c.page_faults or [0]) for c in self.contenders},
                 "round_calls": [plan.executions for plan in self._plans],
                 "null_overhead_us": {str(n): round(us, 2) for n, us in overhead.wall_us.items()},
                 "null_idle_us": {str(n): round(us, 2) for n, us in overhead.idle_us.items()},

@@ -40,6 +40,7 @@ class Contender:
     single_calls: Mapping[str, Any] = field(default_factory=dict)
     fresh_draws: Mapping[str, Any] = field(default_factory=dict)
     fewest_replays: float = math.inf
+    page_faults: list[int] = field(default_factory=list)  # of each counted round, where the device tells
 
     def note_replays(self, replays: int) -> None:
         """Note a round's replays: the child may learn from it how many a round has."""
@@ -48,6 +49,7 @@ class Contender:
 
     def forget_samples(self) -> None:
         self.samples.clear()
+        self.page_faults.clear()
         self.adjustments = ()
 
     def slow_by(self, check: str, factor: float) -> None:

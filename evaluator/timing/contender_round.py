@@ -44,13 +44,17 @@ class ContenderRound:
 
     def copied(self) -> ContenderRound:
         """Return it with copies of the outputs, which the child's next round would overwrite."""
-        count = compared_calls(self.contender, len(self.inputs.calls))
-        outputs = [[values.clone(tensor) for tensor in call] for call in self.done.outputs[:count]]
+        outputs = [[values.clone(tensor) for tensor in call] for call in self._compared]
         return replace(self, done=replace(self.done, outputs=outputs))
 
     @property
     def bytes_held(self) -> int:
-        return sum(bytes_of(call) for call in (*self.done.outputs, *self.done.inputs))
+        """The bytes of a copy."""
+        return sum(bytes_of(call) for call in (*self._compared, *self.done.inputs))
+
+    @property
+    def _compared(self) -> Sequence[Sequence[torch.Tensor]]:
+        return self.done.outputs[: compared_calls(self.contender, len(self.inputs.calls))]
 
 
 def compared_calls(contender: Contender, calls: int) -> int:

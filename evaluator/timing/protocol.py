@@ -74,6 +74,9 @@ class TimingProtocol:
     """The rules and numbers by which every stage times. Another value measures something else, under another hash."""
 
     judge: Rules = Rules()
+    # Ends what is clearly slower before most of its checks.
+    look: Rules = Rules(least_pairs=2, most_pairs=4, rehearse=False)
+    clearly_slower: float = 0.8  # the interval of the ratio lies below this
     baseline: Rules = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
     profile: Rules = Rules(least_pairs=4, most_pairs=6)
     # Both sizes of round in both orders.

@@ -267,7 +267,9 @@ class Rounds:
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._attributed(contender, fault, inputs) from fault
 
-    def run_plainly(self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, profile: bool) -> PlainLoop:
+    def run_plainly(
+        self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, profile: bool
+    ) -> PlainLoop | None:
         """Time the calls in a plain loop, after a round of that plan. Raise Rejection or ComparatorFailed."""
         request = replace(self._request(inputs, plan), link=None)
         try:

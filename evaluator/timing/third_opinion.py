@@ -16,6 +16,7 @@ from evaluator.devices.base import PlainLoop
 from evaluator.types import Adjustment
 
 CHECK = "plain_loop"
+_FEWEST = 2  # repetitions, of which an interval can be made
 _MOST_SHARE, _MOST_US = 0.1, 0.3  # by which the times may differ, whichever is more
 
 
@@ -49,7 +50,9 @@ class ThirdOpinion:
     def lowered(self, against: str, logs: Sequence[float], official_us: Mapping[str, float]) -> Sequence[float]:
         """Return the log ratios of the claim against a comparator: those of the plain loops where a time disagrees and
         the gain is smaller there, else `logs`. `official_us` are the times by contender."""
-        if not any(self.disagrees(name, official_us[name]) for name in ("candidate", against)):
+        if len(self.loops[against]) < _FEWEST or not any(
+            self.disagrees(name, official_us[name]) for name in ("candidate", against)
+        ):
             return logs
         plain = self.log_ratios(against, "candidate")
         return plain if statistics.fmean(plain) < statistics.fmean(logs) else logs

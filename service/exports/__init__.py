@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from db.views.rows import LeaderboardEntry
-from service.exports import leaderboard_csv, python_file
+from service.exports import hf_kernel, leaderboard_csv, package, python_file
 from service.exports.base import Export, Format, file_stem
 
 KERNELS: Mapping[str, Format[Export]] = {
     "py": python_file.FORMAT,
+    "package": package.FORMAT,
+    "hf-kernel": hf_kernel.FORMAT,
 }
 LEADERBOARDS: Mapping[str, Format[Sequence[LeaderboardEntry]]] = {
     "csv": leaderboard_csv.FORMAT,

@@ -14,12 +14,17 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format(Generic[Subject]):
-    """A format that something can be downloaded in. `build` gives the file's text; `about` describes the file."""
+    """A format that something can be downloaded in. `build` gives the file; `about` describes it."""
 
     about: str
     media_type: str
     extension: str
-    build: Callable[[Subject], str]
+    build: Callable[[Subject], str | bytes]
+
+    @property
+    def schema(self) -> dict[str, str]:
+        """Return the file's schema for the API's document."""
+        return {"type": "string"} if self.media_type.startswith("text/") else {"type": "string", "format": "binary"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

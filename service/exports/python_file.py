@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import ast
-import pprint
-import re
 from importlib.resources import files
-from typing import Any
 
-from evaluator.types import DeviceKind, Evaluation, Problem, Ratio, Workload, WorkloadFacts, content_hash
 from service.exports.base import Export, Format
-from service.exports.parts.domain import domain, layouts
-from service.exports.parts.embed import one_line, raw_literal
-from service.exports.parts.native import helper, preamble, renamed
+from service.exports.parts.embed import indented, raw_literal
+from service.exports.parts.header import header
+from service.exports.parts.native import helper, renamed
+from service.exports.parts.verified import verified_text
 
-_GUARD = files("service.exports.parts").joinpath("guard.py.txt").read_text(encoding="utf-8")
-_CHECK = files("service.exports.parts").joinpath("check.py.txt").read_text(encoding="utf-8")
+_TOP, _TOP_NATIVE, _LOAD, _GUARD, _CHECK = (
+    files("service.exports.parts").joinpath(f"{name}.py.txt").read_text(encoding="utf-8")
+    for name in ("top", "top_native", "load", "guard", "check")
+)
 _RULE = "# " + "-" * 114
+_AFTER = """except Exception as _ww_error:  # no compiler, no Triton, another version: the reference answers
+    ModelNew, _ww_missing = None, f"the kernel does not run here: {type(_ww_error).__name__}: {_ww_error}"
+else:
+    _ww_missing = None
+"""
+_AFTER_NATIVE = """if _ww_replaced is not None:  # another kernel's, which gets what it has not
+    vars(_ww_replaced).update({**vars(_ww_native), **vars(_ww_replaced)})
+    _ww_sys.modules["warpwright_native"] = _ww_replaced
+"""
+_MADE = "ModelNew = _ww_guard(__name__, UnguardedModelNew, _ww_reference, _WW, _ww_missing)\n"
 
 
 def build(export: Export) -> str:
     """Return the file's text. It imports torch, and Triton if the kernel does, else only Python's own modules."""
     source, future = hoist_future(export.candidate.source)
+    native = helper(source)
     parts = [
-        f'"""{_header(export)}"""\n',
+        f'"""{header(export)}"""\n',
         *([future] if future else []),
-        preamble(source),
-        f"\n{_RULE}\n# The kernel, as it was verified (sha256 {export.candidate.hash}).\n",
-        renamed(source).rstrip("\n") + "\n",
-        f"\n{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
-        f"_WW_REFERENCE = {raw_literal(export.problem.source)}\n",
-        "# What the kernel was verified with. A name among shapes is any size from 1; equal names are equal sizes.",
-        f"_WW = {pprint.pformat(_facts(export), width=116, sort_dicts=False)}\n",
+        _TOP + (_TOP_NATIVE if native else ""),
+        f"try:  # {_RULE[2:80]} the kernel, as it was verified",
+        indented(renamed(source)),
+        _AFTER + (_AFTER_NATIVE if native else ""),
+        f"{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
+        f"_WW_REFERENCE = {raw_literal(export.problem.source)}",
+        _LOAD.replace("@VERIFIED@", verified_text(export)),
+        f"{_RULE}\n\n",
         _GUARD,
-        helper(source),
+        _MADE,
+        f"_WW_NATIVE = {raw_literal(native)}\n" if native else "",
         _CHECK,
     ]
     return "\n".join(part for part in parts if part)
@@ -52,138 +64,6 @@ def hoist_future(source: str) -> tuple[str, str]:
             for number in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[number] = f"# {lines[number]}  (moved to the top)"
     return "\n".join(lines), "".join(moved)
-
-
-def _facts(export: Export) -> dict[str, Any]:
-    problem, facts = export.problem, {fact.workload: fact for fact in export.facts}
-    name = content_hash(problem.hash, export.candidate.hash, export.device_kind.value)[:16]
-    return {
-        "module": f"ww_reference_{name}",
-        "train": problem.train,
-        "mutates": list(problem.mutates),
-        "error_budget": problem.error_budget,
-        "threads": 1 if export.device_kind is DeviceKind.CPU else None,
-        "capability": _capability(export.evaluation),
-        **domain(problem, export.device_kind, export.facts),
-        "workloads": [
-            _workload(w, facts.get(w.name), takes_arguments="get_init_inputs" in problem.source)
-            for w in problem.workloads_for(export.device_kind)
-        ],
-    }
-
-
-def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments: bool) -> dict[str, Any]:
-    """Return a Workload's arguments. Where an Admission has not recorded them, there are tensors only."""
-    inputs = layouts(fact.inputs) if fact else ()
-    constructor, arguments = (fact.constructor, fact.arguments) if fact else (None, None)
-    if constructor is None and not takes_arguments:
-        constructor = {"list": []}
-    return {
-        "name": workload.name,
-        "sizes": {k: v for k, v in workload.sizes.items() if k != "device"},
-        "constructor": constructor,
-        "arguments": arguments or {"list": [{"tensor": number} for number in range(len(inputs))]},
-        "inputs": [[layout.dtype, list(layout.shape)] for layout in inputs],
-    }
-
-
-def _capability(evaluation: Evaluation | None) -> list[int] | None:
-    facts = evaluation.device.facts if evaluation and evaluation.device else {}
-    found = re.fullmatch(r"(\d+)\.(\d+)", str(facts.get("capability", "")))
-    return [int(part) for part in found.groups()] if found else None
-
-
-def _header(export: Export) -> str:
-    problem, evaluation = export.problem, export.evaluation
-    rows = [
-        ("problem", f"{one_line(problem.name)}"),
-        ("", f"sha256 {problem.hash}"),
-        (
-            "kernel",
-            f"{export.candidate_id}, {export.candidate.language.value}, proposed by {one_line(export.proposed_by)}",
-        ),
-        ("", f"sha256 {export.candidate.hash}"),
-        *_evidence(evaluation, confirmed=export.confirmed),
-        ("date", export.dated),
-        ("contract", _contract(problem)),
-        ("workloads", ", ".join(one_line(w.name) for w in problem.workloads_for(export.device_kind))),
-    ]
-    table = "\n".join(f"  {label:<10} {text}" for label, text in rows)
-    return f"""{_headline(export)}
-
-{table}
-
-Use:    from this_file import ModelNew      (constructed and called as the reference's Model; same parameters)
-        The embedded reference answers beyond what was verified (_WW below): other shapes, dtypes, layouts, devices,
-        constructor arguments, attributes, modes or hooks{_threads(export)}; and where gradients are asked for.
-Check:  python this_file.py --check         (verifies against the embedded reference on fresh random inputs)
-
-Made by Warpwright.
-"""
-
-
-def _threads(export: Export) -> str:
-    return ", more than 1 CPU thread" if export.device_kind is DeviceKind.CPU else ""
-
-
-def _headline(export: Export) -> str:
-    ratio = export.evaluation.speedup("fastest") if export.evaluation else None
-    name = one_line(export.problem.name)
-    if ratio is None:
-        return f"{name}: verified right, not timed."
-    if not export.confirmed:
-        return f"{name}: {ratio.value:.2f} x the fastest baseline when judged once; NOT confirmed by a second session."
-    return f"{name}: {ratio.value:.2f} x as fast as the fastest PyTorch baseline, confirmed."
-
-
-def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[str, str]]:
-    if evaluation is None or evaluation.device is None or evaluation.environment is None:
-        return [("evidence", "none")]
-    versions = evaluation.environment
-    known = {
-        "torch": versions.torch,
-        "triton": versions.triton,
-        "CUDA": versions.cuda,
-        "driver": versions.driver,
-        "compiler": versions.compiler,
-        "Python": versions.python,
-    }
-    rows = [
-        ("device", one_line(evaluation.device.name)),
-        ("versions", ", ".join(f"{name} {one_line(version)}" for name, version in known.items() if version)),
-    ]
-    label = "speedup" if confirmed else "judged"
-    for ratio in evaluation.speedups:
-        if ratio.workload is None:
-            rows.append((label, _ratio(ratio, evaluation)))
-            label = ""
-    return rows
-
-
-def _ratio(ratio: Ratio, evaluation: Evaluation) -> str:
-    against = one_line(ratio.against)
-    if ratio.against == "fastest":
-        against = f"the fastest baseline ({fastest_modes(evaluation)})"
-    low, high = ratio.interval.low, ratio.interval.high
-    return f"{ratio.value:.3f} x against {against}, {ratio.interval.confidence:.4g} interval {low:.3f} to {high:.3f}"
-
-
-def fastest_modes(evaluation: Evaluation) -> str:
-    """Return the Baselines that were the fastest on a Workload of an Evaluation: "compile", or "compile, eager"."""
-    fastest = {
-        min(m.baselines, key=lambda time: time.median_us).mode: None for m in evaluation.measurements if m.baselines
-    }
-    return one_line(", ".join(sorted(fastest))) or "not recorded"
-
-
-def _contract(problem: Problem) -> str:
-    precision = problem.precision.value
-    if problem.error_budget is not None:
-        precision = f"relative error {problem.error_budget:g}"
-    domain = (
-        "the workloads' shapes, dense and aligned" if problem.domain.value == "declared" else "every shape and stride"
-    )
-    return f"{precision} accuracy on {domain}; {'train' if problem.train else 'eval'} mode"
 
 
 FORMAT = Format(

@@ -110,6 +110,7 @@ def _check(noun: str) -> AfterValidator:
 
 
 ProblemId = Annotated[str, Path(examples=["prob_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("problem")]
+BundleId = Annotated[str, Path(examples=["bndl_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("bundle")]
 RunId = Annotated[str, Path(examples=["run_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("run")]
 CandidateId = Annotated[str, Path(examples=["cand_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("candidate")]
 ProposalId = Annotated[str, Path(examples=["prop_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("proposal")]

@@ -13,7 +13,8 @@ from service.exports.base import Subject
 
 def attachment(form: Format[Subject], subject: Subject, stem: str, *, digest: bool = False) -> Response:
     """Return the answer that a browser stores as STEM.EXTENSION, with its SHA-256 (RFC 9530) if that is wanted."""
-    data = form.build(subject).encode("utf-8", "replace")
+    built = form.build(subject)
+    data = built if isinstance(built, bytes) else built.encode("utf-8", "replace")
     headers = {
         "Content-Disposition": f'attachment; filename="{stem}.{form.extension}"',
         "Cache-Control": "no-cache",

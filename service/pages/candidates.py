@@ -13,13 +13,13 @@ from db.engine import read_session
 from db.repositories import candidates, evaluations, history, lineage, problems, proposals, runs
 from db.views.rows import CandidateView, ChampionView
 from evaluator.schema import to_json
-from evaluator.types import Evaluation
+from evaluator.types import Evaluation, Verdict
 from service.context import Ctx
 from service.errors import NotFound
 from service.exports import DEFAULT
 from service.http.answering import CandidateId, checked_id, refusals
 from service.identity.principal import Principal, Reads
-from service.pages.gates import report
+from service.pages.gates import report, why_not
 from service.rendering.charts.times import rooflines, strips, workload_times
 from service.rendering.diffs import diff
 from service.rendering.highlighting import highlight
@@ -143,9 +143,18 @@ def _frame(session: Session, who: Principal, candidate_id: str, tab: str) -> dic
         "run": run,
         "own": run.project_id == who.project_id,
         "won": won,
+        "refused": _refused(session, view) if won is None else "",
         "tab": tab,
         "tabs": TABS,
     }
+
+
+def _refused(session: Session, view: CandidateView) -> str:
+    """Return in words why a confirmed Candidate was not promoted; "" where it was not confirmed."""
+    if view.verdict is not Verdict.PASSED:
+        return ""
+    found = [one.evaluation for one in evaluations.list(session, view.id) if one.kind == "confirm"]
+    return "; ".join(why_not(found[-1])) if found else ""
 
 
 def _pretty(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Form
 from pydantic import ValidationError
 
+from evaluator.recipe_sizes import parse_size
 from evaluator.types import Problem, Workload
 from service.errors import Unprocessable
 from service.http.problem_details import field_errors
@@ -20,6 +21,7 @@ Lines = Annotated[list[str], Form(max_length=200)]
 _LABELS = {
     "/problem/name": "Name",
     "/problem/source": "Source",
+    "/problem/sizes": "More workloads",
     "/budget": "Budget",
     "/budget/candidates": "Candidates",
     "/budget/wall_s": "Minutes",
@@ -39,6 +41,7 @@ class RunForm:
     source: str = ""
     device: str = "cpu"
     domain: str = ""
+    sizes: str = ""
     candidates: str = "40"
     minutes: str = "10"
     usd: str = ""
@@ -58,6 +61,7 @@ def run_form(
     source: Annotated[str, Form()] = "",
     device: Line = "cpu",
     domain: Line = "",
+    sizes: Annotated[str, Form(max_length=5000)] = "",
     candidates: Line = "",
     minutes: Line = "",
     usd: Line = "",
@@ -73,6 +77,7 @@ def run_form(
         source=source,
         device=device,
         domain=domain,
+        sizes=sizes,
         candidates=candidates.strip(),
         minutes=minutes.strip(),
         usd=usd.strip(),
@@ -96,7 +101,7 @@ def run_request(form: RunForm, source: str) -> RunRequest:
     if form.target:
         config["target_speedup"] = _number(form.target, "Stop at")
     body = {
-        "problem": {"name": form.name, "source": source, **({"domain": form.domain} if form.domain else {})},
+        "problem": _problem(form, form.name, source),
         "device": form.device,
         "budget": {key: value for key, value in limits.items() if value is not None},
         "config": config,
@@ -122,9 +127,20 @@ def extend_request(candidates: str, minutes: str) -> ExtendRequest:
 def problem_request(form: RunForm) -> ProblemRequest:
     """Return the Problem alone, for the preview while it is written; it gets a default name where it has none yet."""
     try:
-        return ProblemRequest.model_validate({"name": form.name or "unnamed", "source": form.source})
+        return ProblemRequest.model_validate(_problem(form, form.name or "unnamed", form.source))
     except ValidationError as error:
         raise Unprocessable(words(error), title="The reference cannot be read") from error
+
+
+def _problem(form: RunForm, name: str, source: str) -> dict[str, Any]:
+    """Return the Problem as the API takes it. Workloads that are written into the source need no sizes. Raise
+    Unprocessable."""
+    lines = [line for line in form.sizes.splitlines() if line.strip()] if source == form.source else []
+    try:
+        sizes = [parse_size(line) for line in lines]
+    except ValueError as error:
+        raise Unprocessable(f"More workloads: {error}.", title="The form is not complete") from error
+    return {"name": name, "source": source, "sizes": sizes, **({"domain": form.domain} if form.domain else {})}
 
 
 def words(error: ValidationError) -> str:

@@ -31,6 +31,7 @@ class Report:
     gates: tuple[GateView, ...]
     findings: tuple[tuple[str, str], ...]
     evidence: str
+    why_not: str
 
 
 def report(view: EvaluationView) -> Report:
@@ -44,7 +45,16 @@ def report(view: EvaluationView) -> Report:
         gates=_gates(found),
         findings=tuple(_findings(found.evidence)),
         evidence=json.dumps(_plain(found.evidence), indent=2, ensure_ascii=False)[:100_000],
+        why_not="; ".join(why_not(found)) if view.kind == "confirm" else "",
     )
+
+
+def why_not(found: Evaluation) -> tuple[str, ...]:
+    """Return in words what forbade the promotion of a confirmed Candidate; () where nothing did."""
+    match found.evidence:
+        case {"promote": False, "confirm": {"why_not": words}}:
+            return tuple(str(word) for word in words)
+    return ()
 
 
 def _gates(found: Evaluation) -> tuple[GateView, ...]:

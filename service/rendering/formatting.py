@@ -22,7 +22,7 @@ def span(low: float, high: float) -> str:
 
 def duration_us(value: float) -> str:
     """Format microseconds with three significant digits and a fitting unit."""
-    for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
+    for limit, scale, unit in ((999.5, 1.0, "µs"), (999.5e3, 1e3, "ms")):
         if value < limit:
             return f"{_three(value / scale)} {unit}"
     return f"{_three(value / 1e6)} s"

@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
+from evaluator.recipe_sizes import domain_in_words
 from service.exports import KERNELS
 from service.identity.principal import VIEWER, Principal
 from service.rendering import formatting
@@ -32,6 +33,7 @@ templates.filters.update(
     count=formatting.count,
     moment=formatting.moment,
     words=formatting.words,
+    domain=domain_in_words,
 )
 templates.globals.update(
     asset=asset,

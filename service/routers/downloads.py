@@ -29,7 +29,7 @@ router = APIRouter(tags=["downloads"])
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": " ".join(form.about for form in KERNELS.values()),
-        "content": {form.media_type: {"schema": {"type": "string"}} for form in KERNELS.values()},
+        "content": {form.media_type: {"schema": form.schema} for form in KERNELS.values()},
         "headers": {
             "Content-Disposition": {"schema": {"type": "string"}},
             "Repr-Digest": {"schema": {"type": "string"}, "description": "SHA-256 of the file (RFC 9530)."},
@@ -44,14 +44,12 @@ def _in_table(name: str) -> str:
     return name
 
 
-# A choice of one is not shown in the document.
 KernelFormat = Annotated[
     str,
     Query(
         alias="format",
         description="The format of the file.",
         json_schema_extra={"enum": list(KERNELS)},
-        include_in_schema=len(KERNELS) > 1,
     ),
     AfterValidator(_in_table),
 ]

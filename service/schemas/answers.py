@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from db.transitions.work.bundles import Taken
 from db.views.rows import (
     ArmView,
     CandidateView,
@@ -24,7 +25,7 @@ from db.views.rows import (
     WorkerView,
 )
 from evaluator.screening.family import Family
-from evaluator.types import Domain, LibraryPolicy, Precision, Workload
+from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Workload
 from evolution.types import Arm, Proposal, ProposalOutcome, Run
 
 
@@ -177,6 +178,34 @@ class ModelAnswer:
     priced: bool
     context_tokens: int
     max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleAnswer:
+    """Work given away in a file, whose content is `text`. At `expires_at` it goes back to its queue."""
+
+    id: str
+    device_kind: DeviceKind
+    tasks: int
+    created_at: str
+    expires_at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedAnswer:
+    """What became of an answer: settled; returned to the queue; gone (late or repeated) or refused, with no effect."""
+
+    job_id: str
+    outcome: Taken
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedAnswer:
+    """The number of tasks that were returned to their queue."""
+
+    released: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

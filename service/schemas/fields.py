@@ -66,6 +66,8 @@ Name = Annotated[
     AfterValidator(_stripped),
 ]
 Text = Annotated[str, Matching(r"^[^\x00]*$", "a NUL character cannot be stored: remove it")]
+SizeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+SizeText = Annotated[Text, Field(min_length=1, max_length=200)]
 Source = Annotated[Text, Field(min_length=1, max_length=MAX_SOURCE_BYTES), AfterValidator(_fits)]
 Count = Annotated[int, Field(ge=1, le=10**9), WHOLE]
 Amount = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, model_validator
 from pydantic.config import JsonDict
 
 from db.transitions.seeds import Heritage
+from db.transitions.work.bundles import MOST_TASKS
 from evaluator.languages import detect
 from evaluator.types import Candidate, DeviceKind, Domain, Language
 from evolution.types import MAX_SEEDS, Budget, RunConfig
@@ -22,10 +23,14 @@ from service.schemas.fields import (
     Name,
     ProblemRef,
     ProposerName,
+    SizeName,
+    SizeText,
     Source,
     Strict,
     Text,
 )
+
+Sizes = Annotated[dict[SizeName, StrictBool | StrictInt | StrictFloat | SizeText], Field(min_length=1, max_length=50)]
 
 
 class ProblemRequest(Strict):
@@ -38,6 +43,12 @@ class ProblemRequest(Strict):
     )
     domain: Annotated[Domain, Field(strict=False)] | None = Field(
         default=None, description="Overrides the module's DOMAIN."
+    )
+    sizes: Annotated[list[Sizes], Field(max_length=50)] = Field(
+        default=[],
+        description="Adds a Workload for each: sizes that the recipes take, or read from constants of the module. "
+        "Others are as in the first Workload.",
+        examples=[[{"rows": 64}]],
     )
 
 
@@ -118,6 +129,22 @@ class ConfigRequest(Strict):
             seed_sources=tuple(self.seed_sources),
             seed_candidates=tuple(self.seed_candidates),
         )
+
+
+class BundleRequest(Strict):
+    """Work to give away in a file."""
+
+    device: Annotated[DeviceKind, Field(strict=False)] = Field(description="The kind of device that will do it.")
+    limit: Annotated[int, Field(ge=1, le=MOST_TASKS), WHOLE] = Field(default=200, description="At most so many tasks.")
+    hours: Annotated[float, Field(gt=0, le=24 * 30, allow_inf_nan=False)] = Field(
+        default=24.0, description="After so long the work goes back to its queue."
+    )
+
+
+class AnswerRequest(Strict):
+    """One line of a file of answers."""
+
+    line: Annotated[str, Field(min_length=2)] = Field(description="The line, as `python -m evaluator work` wrote it.")
 
 
 def _one_of(*names: tuple[str, str]) -> JsonDict:

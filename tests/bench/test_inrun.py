@@ -68,7 +68,9 @@ def test_a_run_is_described_from_its_post() -> None:
     ]  # fmt: skip
     slow = _evaluation("e2", "judge", 40, 0.5)
     refused = {**_evaluation("e5", "judge", 30, 1.0), "verdict": "BUILD_ERROR", "stage": "build", "body": {}}
-    confirmed = _evaluation("e3", "confirm", 69, 1.4, evidence={"promote": True, "confirm": {"bound": 1.3}})
+    confirmed = _evaluation(
+        "e3", "confirm", 69, 1.4, evidence={"promote": True, "confirm": {"bound": 1.3}, "seconds": {"check": 3}}
+    )
     found = describe(run, events, jobs, [_evaluation("e1", "judge", 20, 1.1), slow, refused, confirmed])
     assert (found["first_verdict_s"], found["search_s"], found["total_s"]) == (20, 60, 70)
     assert (found["judged"], found["judged_a_minute"]) == (2, 2.0)
@@ -77,6 +79,7 @@ def test_a_run_is_described_from_its_post() -> None:
     assert found["held"]["baseline"] == 0.0, "before the search"
     assert found["confirmations"][0]["seconds"] == 24
     assert found["confirmations"][0]["decision"] == {"bound": 1.3}
+    assert found["confirmations"][0]["spent_s"] == {"check": 3}
     assert found["champion"] == {"speedup": 1.5, "low": 1.4}
 
 
@@ -133,9 +136,11 @@ def test_a_cut_off_line_is_left_out_on_resume(tmp_path: Path) -> None:
 
 def test_the_summary_keeps_cached_runs_apart() -> None:
     row = {
+        "problem": "a", "message": "Not promoted: #1.",
         "label": "now", "cached": False, "champion": None, "judged_a_minute": 4.0, "first_verdict_s": 20.0,
         "held": {"judging": 0.5}, "confirmations": [], "total_s": 70.0,
     }  # fmt: skip
     lines = inrun.summary([row, {**row, "judged_a_minute": 9.0}, {**row, "cached": True, "first_verdict_s": None}])
     assert "0 champions of 2 runs; first verdict 20 s; 6.0 judged a minute (geometric mean, worst 4.0)" in lines[0]
-    assert lines[1].startswith("inrun now cached: 0 champions of 1 runs; first verdict - s")
+    assert lines[1:3] == ["  a, no champion: Not promoted: #1."] * 2
+    assert lines[3].startswith("inrun now cached: 0 champions of 1 runs; first verdict - s")

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event
 from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories import candidates, events, proposals
-from db.tables.core import ProposalRow
+from db.tables.core import ProposalRow, RunRow
 from db.transitions import runs as run_writes
 from db.transitions.extend import extend_run
 from db.transitions.reservations import reserve
@@ -199,6 +199,22 @@ def test_judgements_that_wait_while_device_time_runs_out_are_not_begun(engine: E
     assert ended.status is RunStatus.FINISHED
     assert ended.spend.device_s == 2.0
     assert [job.kind for job in world.done].count(JobKind.JUDGE) == 2
+
+
+def test_the_best_is_confirmed_even_where_its_judgement_ended_too_late(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.5"))
+    run = world.start(Budget(wall_s=100.0), RunConfig(in_flight=1))
+    judging = world.take(JobKind.JUDGE)
+    with write_session(engine) as s:
+        row = s.get_one(RunRow, run.id)
+        assert row.started_at is not None
+        row.started_at -= timedelta(seconds=200)
+    world.work(judging)
+    world.drain()
+    ended = world.run(run.id)
+    assert ended.end_reason is EndReason.BUDGET
+    assert ended.champion_id is not None
+    assert [job.kind for job in world.done].count(JobKind.CONFIRM) == 1
 
 
 def statements(engine: Engine) -> list[str]:

@@ -45,6 +45,14 @@ class LateWorld(World):
         timed = tuple(replace(m, baselines=(fastest,)) for m in found.measurements)
         return replace(found, measurements=timed)
 
+    def work(self, job: Job) -> list[str]:
+        """Find that nothing compiled since, where it is not the turn of a test."""
+        with read_session(self.engine) as s:
+            item = payload(s, job)
+        if isinstance(item, BaselineWork) and item.baseline is not None and item.baseline.pending:
+            return self.settle_baseline(job, item.baseline)
+        return super().work(job)
+
     @property
     def problem_id(self) -> str:
         with read_session(self.engine) as s:
@@ -84,22 +92,44 @@ def test_a_mode_that_still_compiles_is_looked_for_again(engine: Engine) -> None:
     assert work.baseline is not None
     assert work.baseline.pending == ("compile",)
     assert [e["pending"] for e in seen] == [["compile"]]
-    for _ in range(5):  # nothing new: neither rows nor events
+    for _ in range(5):  # nothing new: no event
         assert world.settle_baseline(job, work.baseline) == ["cpu"]
         job = world.take(JobKind.BASELINE)
     with read_session(engine) as s:
-        assert len(s.scalars(select(JobRow).where(JobRow.kind == JobKind.BASELINE)).all()) == 1
+        open_jobs = select(JobRow).where(JobRow.kind == JobKind.BASELINE, JobRow.state.in_(("ready", "claimed")))
+        assert len(s.scalars(open_jobs).all()) == 1
         again = [e for e in events.after(s, run_id, 0, limit=100) if e.kind == "baseline.timed"]
     assert len(again) == 1
 
 
+def test_judgements_and_looks_for_late_baselines_take_turns(engine: Engine) -> None:
+    world = LateWorld(engine, propose=from_list("speed=1.5", "speed=1.4", "speed=1.3"))
+    world.start(Budget(candidates=3), RunConfig(in_flight=3))
+    world.settle_baseline(world.take(JobKind.BASELINE), world.early())
+    kinds = []
+    for _ in range(4):
+        claimed = world.claim("cpu")
+        assert claimed is not None
+        kinds.append(claimed.kind)
+        if claimed.kind == JobKind.BASELINE:
+            with read_session(engine) as s:
+                work = payload(s, claimed)
+            assert isinstance(work, BaselineWork)
+            assert work.baseline is not None
+            world.settle_baseline(claimed, work.baseline)
+        else:
+            world.work(claimed)
+    assert sorted(kinds) == [JobKind.BASELINE, JobKind.JUDGE, JobKind.JUDGE, JobKind.JUDGE]
+
+
 def test_elites_are_judged_again_where_a_later_baseline_is_faster(engine: Engine) -> None:
     world, run_id = late_world(engine, "speed=1.5", "speed=0.3")
-    looking = world.take(JobKind.BASELINE)
     for _ in range(2):
         world.work(world.take(JobKind.JUDGE))
     assert [c.speedup for c in _candidates(engine, run_id)] == [3.0, 0.6]
     spend = world.run(run_id).spend
+    looking = world.claim("cpu")
+    assert looking is not None
     world.settle_baseline(looking, baseline(world.problem))
     again = world.take(JobKind.JUDGE)
     with read_session(engine) as s:
@@ -118,8 +148,8 @@ def test_elites_are_judged_again_where_a_later_baseline_is_faster(engine: Engine
 
 def test_what_was_judged_while_a_baseline_came_is_judged_again(engine: Engine) -> None:
     world, run_id = late_world(engine, "speed=1.5")
-    looking = world.take(JobKind.BASELINE)
     judging = world.take(JobKind.JUDGE)
+    looking = world.take(JobKind.BASELINE)
     with read_session(engine) as s:
         work = payload(s, judging)
     assert isinstance(work, JudgeWork)
@@ -149,9 +179,8 @@ def test_a_mode_that_never_compiles_does_not_end_the_run(engine: Engine) -> None
 
 def test_a_recorded_run_with_late_baselines_replays(engine: Engine) -> None:
     world, run_id = late_world(engine, "speed=1.5", "speed=0.3")
-    looking = world.take(JobKind.BASELINE)
     world.work(world.take(JobKind.JUDGE))
-    world.settle_baseline(looking, baseline(world.problem))
+    world.settle_baseline(world.take(JobKind.BASELINE), baseline(world.problem))
     world.drain()
     out = io.BytesIO()
     with read_session(engine) as s:

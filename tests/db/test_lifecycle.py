@@ -11,9 +11,10 @@ from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories import candidates, evaluations, events, leaderboard, proposals, roofline
 from db.transitions.work import settle
+from db.views.work import ConfirmWork
 from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
-from tests.db.world import SAMPLES, World, admission, from_list
+from tests.db.world import SAMPLES, World, admission, failed, from_list, passed
 
 pytestmark = pytest.mark.both_stacks
 
@@ -65,8 +66,30 @@ def test_no_improvement_names_the_fastest_baseline(engine: Engine) -> None:
     assert run.end_reason is EndReason.NO_IMPROVEMENT
     assert run.champion_id is None
     assert run.best_id is not None
-    assert "compile (20 us on small)" in run.message
+    assert "compile (20.0 us on small)" in run.message
     assert "eager" not in run.message
+
+
+def test_a_run_without_a_champion_says_which_rule_stopped_each(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.3", "speed=1.5"), promote=lambda work, speedup: False)
+    run = world.start()
+    world.drain()
+    run = world.run(run.id)
+    assert run.end_reason is EndReason.NO_IMPROVEMENT
+    assert "Not promoted: #2, confirmed at 1.50x: it is slower on small at 0.840x." in run.message
+    with read_session(engine) as s:
+        told = [e.data for e in events.after(s, run.id, 0, 1000) if e.data.get("kind") == "confirm"]
+    assert [(one["promoted"], one["confirmed"], one["why_not"]) for one in told][:1] == [
+        (False, 1.5, ["it is slower on small at 0.840x"])
+    ]
+
+
+def test_a_kernel_that_fails_its_confirmation_is_named_with_its_verdict(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.5"))
+    world.confirm = lambda item: failed(world.problem, item.candidate, Verdict.NONDETERMINISTIC, Stage.CONFIRM)
+    run = world.start()
+    world.drain()
+    assert "Not promoted: #1: NONDETERMINISTIC: " in world.run(run.id).message
 
 
 def test_a_refused_problem_ends_the_run(engine: Engine) -> None:
@@ -104,6 +127,20 @@ def test_a_run_without_a_proposer_says_so(engine: Engine) -> None:
     run = world.start(config=RunConfig(in_flight=1))
     world.drain()
     assert world.run(run.id).message == "No proposer gave a candidate (synthesiser). The last answer: no more designs"
+
+
+def test_a_machine_that_can_make_no_candidate_is_no_missing_proposer(engine: Engine) -> None:
+    world = World(engine)
+    run = world.start(config=RunConfig(in_flight=1))
+    while (job := world.claim()) is not None:
+        if job.kind != JobKind.PROPOSE:
+            world.work(job)
+            continue
+        with write_session(engine) as s:
+            settle.fail_job(s, job, "the cage does not start: bwrap is missing", ours=True)
+    ended = world.run(run.id)
+    assert (ended.status, ended.end_reason) == (RunStatus.FAILED, EndReason.INTERNAL_ERROR)
+    assert ended.message.endswith("see `warpwright doctor`: the cage does not start: bwrap is missing")
 
 
 def test_duplicates_cost_no_device_time(engine: Engine) -> None:
@@ -165,3 +202,21 @@ def test_target_reached(engine: Engine) -> None:
     run = world.start(config=RunConfig(target_speedup=2.0, in_flight=1))
     world.drain()
     assert world.run(run.id).end_reason is EndReason.TARGET_REACHED
+
+
+def test_what_a_confirmation_found_is_shown_from_then_on(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.08"))
+
+    def slower(item: ConfirmWork) -> Evaluation:
+        return passed(world.problem, item.candidate, 0.86, stage=Stage.CONFIRM)
+
+    world.confirm = slower  # type: ignore[method-assign]
+    run = world.start(config=RunConfig(in_flight=1))
+    world.drain()
+    with read_session(engine) as s:
+        [candidate] = candidates.list(s, run.id)
+        shown = [event.data for event in events.after(s, run.id, 0, 1000) if event.kind == "evaluation.settled"]
+    assert candidate.speedup is not None
+    assert (candidate.speedup.value, candidate.confirmed) == (0.86, False)
+    assert shown[-1]["speedup"] == 0.86
+    assert "The best candidate was 0.86x as fast" in world.run(run.id).message

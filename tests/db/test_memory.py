@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import Engine
 
 from db.clock import now
@@ -69,7 +71,7 @@ class Unrolled(World):
         return passed(self.problem, c, speed)
 
     def confirm(self, item: ConfirmWork) -> Evaluation:
-        return passed(self.problem, item.candidate, 1.0, stage=Stage.CONFIRM)
+        return replace(self.judge(item.candidate), stage=Stage.CONFIRM, evidence={"promote": False})
 
 
 def taught_run(engine: Engine, source: str, project: str = "default") -> Run:

@@ -99,7 +99,7 @@ def passed(
         reason="right and timed",
         problem_hash=p.hash,
         candidate_hash=c.hash,
-        evidence={"promote": promote} if stage is Stage.CONFIRM else {"seeds": 8},
+        evidence=_decided(promote) if stage is Stage.CONFIRM else {"seeds": 8},
         measurements=(
             Measurement(
                 workload="small",
@@ -118,6 +118,10 @@ def passed(
         environment=ENVIRONMENT,
         duration_s={"correctness": 0.5, "timing": 0.5},
     )
+
+
+def _decided(promote: bool) -> dict[str, object]:
+    return {"promote": promote, "confirm": {"why_not": [] if promote else ["it is slower on small at 0.840x"]}}
 
 
 def failed(p: Problem, c: Candidate, verdict: Verdict, stage: Stage = Stage.CORRECTNESS) -> Evaluation:

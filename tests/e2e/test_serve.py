@@ -84,7 +84,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             "name": "scripted", "base_url": model.base_url, "model": "m",
             "usd_per_million_input": 1.0, "usd_per_million_output": 2.0, "max_concurrency": 1,
         }  # fmt: skip
-        told = {"WARPWRIGHT_MODELS": json.dumps([endpoint]), "WARPWRIGHT_JUDGE_COMMAND": QUICK_JUDGE}
+        told = {
+            "WARPWRIGHT_MODELS": json.dumps([endpoint]),
+            "WARPWRIGHT_JUDGE_COMMAND": QUICK_JUDGE,
+            "WARPWRIGHT_PROPOSAL_REPAIRS": "0",  # each judge that starts takes seconds
+        }
         with command(data, "serve", "--port", "0", "--json", **told) as process:
             assert process.stdout is not None
             yield Service(data, str(json.loads(process.stdout.readline())["url"]), process)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.types import Language
 from evolution.arms import DISPATCH
-from evolution.dispatch import MIN_LOG_GAIN, REFERENCE, STAGNANT_AFTER, best_split, dispatch_due
+from evolution.dispatch import LOSING_AFTER, MIN_LOG_GAIN, REFERENCE, STAGNANT_AFTER, best_split, dispatch_due
 from evolution.search import decide
-from evolution.state import ArmStats, RatedCandidate, SearchState, WorkloadLeaders
+from evolution.state import ArmStats, Elite, RatedCandidate, SearchState, WorkloadLeaders
 from evolution.types import Arm, Budget, Operator, Propose, RunConfig, Spend
 
 
@@ -133,6 +134,16 @@ def test_it_waits_while_something_faster_is_found() -> None:
     assert dispatch_due(state(since_best=0, spend=Spend(candidates=46)), last=False) is not None
     late = state(since_best=0, budget=Budget(device_s=100.0), spend=Spend(device_s=95.0), judge_s=1.0)
     assert dispatch_due(late, last=False) is not None
+
+
+def test_it_does_not_wait_where_the_best_kernel_alone_cannot_be_promoted() -> None:
+    losing = {**TWO, "wide": share(rated(1, 0.9), rated(2, 1.8))}
+    assert dispatch_due(state(since_best=LOSING_AFTER, shares=losing), last=False) is not None
+    assert dispatch_due(state(since_best=LOSING_AFTER), last=False) is None
+    refused = Elite(
+        candidate_id="c1", number=1, island=0, language=Language.CPP, speedup=1.5, low=1.4, confirms=1
+    )  # fmt: skip
+    assert dispatch_due(state(since_best=0, elites=(refused,)), last=False) is not None
 
 
 def test_one_at_a_time() -> None:

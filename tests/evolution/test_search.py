@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from evaluator.types import Language, Verdict
 from evolution.arms import TUNER
-from evolution.confirming import elite_to_confirm
-from evolution.parents import sample_parent, sample_parents
+from evolution.confirming import elite_to_confirm, owed_confirmation
+from evolution.parents import breeding_elites, sample_parent, sample_parents
 from evolution.search import decide
 from evolution.state import ArmStats, Broken, Elite, SearchState, StandingChampion
 from evolution.types import (
@@ -204,6 +204,56 @@ def test_the_last_of_the_wall_clock_goes_to_a_confirmation() -> None:
     assert Confirm(candidate_id="cand_1") not in decide(early, Random(0))
 
 
+def test_no_run_ends_without_the_confirmation_of_its_best() -> None:
+    """The time went to another confirmation meanwhile; what is not surely faster gets no more of it."""
+    late = changed(SPENT, budget=Budget(wall_s=60), spend=Spend(wall_s=61), judge_s=2.0, confirm_s=20.0)
+    refused = elite(1, 1.14, confirms=1)
+    assert decide(changed(late, elites=(refused, elite(2, 2.01))), Random(0)) == [Confirm(candidate_id="cand_2")]
+    assert decide(changed(late, elites=(refused, elite(2, 2.01)), open_confirms=1), Random(0)) == []
+    for other in (elite(2, 1.3, low=0.9), elite(2, 1.12), elite(2, 1.5, confirms=1)):
+        assert ended(changed(late, elites=(refused, other))).reason is EndReason.NO_IMPROVEMENT
+    champion = StandingChampion(candidate_id="cand_3", hash="h3", speedup=1.8, own=True)
+    assert decide(changed(late, elites=(elite(2, 2.01),), champion=champion), Random(0)) == [
+        Confirm(candidate_id="cand_2")
+    ]
+    assert ended(changed(late, elites=(elite(2, 1.7),), champion=champion)).reason is EndReason.BUDGET
+
+
+def test_what_is_surely_faster_is_confirmed_not_the_luckiest() -> None:
+    state = changed(SPENT, elites=(elite(1, 1.53, low=0.7), elite(2, 1.32, low=1.12), elite(3, 1.3, low=1.28)))
+    assert decide(state, Random(0)) == [Confirm(candidate_id="cand_2")]
+    unsure = changed(SPENT, elites=(elite(1, 1.53, low=0.7), elite(2, 1.32, low=0.9)))
+    assert decide(unsure, Random(0)) == [Confirm(candidate_id="cand_1")], "the last chance is taken all the same"
+
+
+def test_a_ratio_over_a_slower_baseline_is_not_compared_with_others() -> None:
+    over_eager, over_compiled = elite(1, 6.0, outdated=True), elite(2, 1.4)
+    state = changed(SPENT, elites=(over_eager, over_compiled))
+    found = elite_to_confirm(state, final=True)
+    assert found is not None
+    assert found.number == 2
+    alone = elite_to_confirm(changed(state, elites=(over_eager,)), final=True)
+    assert alone is not None
+    assert alone.number == 1
+    champion = StandingChampion(candidate_id="cand_2", hash="h2", speedup=1.4, own=True)
+    beside = changed(state, elites=(over_eager, over_compiled), champion=champion)
+    assert elite_to_confirm(beside, final=True) is None
+    assert owed_confirmation(beside) is None
+
+
+def test_time_for_the_last_confirmation_is_reserved() -> None:
+    config = RunConfig(proposers=("model-a",), in_flight=1)
+    state = SearchState(config=config, budget=Budget(wall_s=100), spend=Spend(wall_s=70), judge_s=2.0)
+    found = changed(state, elites=(elite(1, 1.5),))
+    for one, latest in ((found, 72), (state, 85)):  # 25 s are kept, and half of that while there is nothing to confirm
+        assert [d for d in decide(changed(one, spend=Spend(wall_s=latest)), Random(0)) if isinstance(d, Propose)]
+        late = decide(changed(one, spend=Spend(wall_s=latest + 4)), Random(0))
+        assert not [d for d in late if isinstance(d, Propose)]
+    ripe = changed(state, since_best=30, elites=(elite(1, 1.5),), spend=Spend(wall_s=40))
+    assert elite_to_confirm(ripe, final=False) is not None
+    assert elite_to_confirm(changed(ripe, spend=Spend(wall_s=60)), final=False) is None, "no time for a second one"
+
+
 def test_a_failing_endpoint_is_left_alone() -> None:
     arms = tuple(
         ArmStats(arm=Arm(proposer="model-a", operator=operator), asked=3, settled=3, errors_in_row=3)
@@ -313,3 +363,10 @@ def test_the_search_is_pure(path: Path) -> None:
             and isinstance(node.func, ast.Name)
             and node.func.id in ("open", "print", "eval", "exec")
         )
+
+
+def test_a_repaired_kernel_breeds_once_it_is_as_fast_as_the_baseline() -> None:
+    slow, fast = elite(1, 0.7, repaired=True), elite(2, 1.1, repaired=True)
+    written = elite(3, 0.6)
+    assert breeding_elites((slow, fast, written), 0, Random(0)) == [fast, written]
+    assert breeding_elites((slow,), 0, Random(0)) == []

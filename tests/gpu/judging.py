@@ -8,13 +8,14 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any, Self
 
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
-from evaluator.types import Candidate, Evaluation, Problem
+from evaluator.types import BaselineReport, Candidate, Evaluation, Problem
 
 ROOT = Path(__file__).parents[2]
 CANDIDATES = Path(__file__).parent / "candidates"
@@ -77,6 +78,15 @@ class Judge:
         if not reply["ok"]:
             raise RuntimeError(f"{op}: {reply['error']}")
         return reply["result"]
+
+    def baselines(self, problem: Problem, *, timeout_s: float = 110.0) -> BaselineReport:
+        """The Baselines of a Problem, after those that compile for long."""
+        end = time.monotonic() + timeout_s
+        found = from_json(BaselineReport, self.ask("baseline", problem=problem, timeout_s=timeout_s))
+        while found.pending and time.monotonic() < end:
+            asked = {"problem": problem, "baseline": found, "patient": True}
+            found = from_json(BaselineReport, self.ask("baseline", timeout_s=timeout_s, **asked))
+        return found
 
     def judge(self, problem: Problem, what: Candidate, **fields: Any) -> Evaluation:
         return from_json(Evaluation, self.ask("judge", problem=problem, candidate=what, **fields))

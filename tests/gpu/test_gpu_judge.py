@@ -23,7 +23,7 @@ def judge(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def baseline(judge) -> BaselineReport:
-    return from_json(BaselineReport, judge.ask("baseline", problem=PROBLEM))
+    return judge.baselines(PROBLEM)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import pytest
@@ -29,8 +30,10 @@ from evaluator.types import (
 from evolution.types import Operator
 from prompts import (
     ApproachNote,
+    GraphNote,
     LessonNote,
     Material,
+    OperationNote,
     ParentNote,
     PrecedentNote,
     PromptTooLarge,
@@ -77,7 +80,7 @@ PARENT = ParentNote(
 def measured(us: float, against: float, workload: str = "wide", *, discarded: int = 0) -> Measurement:
     """A kernel's time, and the Baseline's beside it in one session."""
     beside = BaselineTime(
-        mode="compile", workload=workload, clock=Clock.CALLS, median_us=against, interval_us=Interval(low=1, high=99)
+        mode="compile", workload=workload, clock=Clock.CALLS, median_us=against, interval_us=Interval(low=1, high=90)
     )
     return Measurement(
         workload=workload,
@@ -367,7 +370,120 @@ def test_the_promised_alignment_is_that_of_the_device(kind: DeviceKind, alignmen
 
 
 def test_facts_of_a_device_carry_units() -> None:
-    facts = {"l2_bytes": 52_428_800, "bandwidth_bytes_per_s": 3_350_000_000_000.0, "sms": 132}
+    facts = {
+        "l2_bytes": 52_428_800, "bandwidth_bytes_per_s": 3_350_000_000_000.0, "sms": 132, "ordinal": 0,
+        "power_limit_w": 700.0, "max_sm_mhz": 1980, "shared_memory_per_block_bytes": 232_448, "name": "NVIDIA H200",
+        "registers_per_sm": 65536, "compute_mode": 0,
+    }  # fmt: skip
     user = render(replace(material(Operator.CREATE), device_facts=facts), tokens=100_000).user
-    for line in ("- bandwidth: 3.35 TB/s", "- l2: 52.4 MB", "- sms: 132"):
+    for line in (
+        "- memory bandwidth (datasheet): 3.35 TB/s", "- L2 cache: 52.4 MB", "- multiprocessors: 132",
+        "- power limit: 700 W", "- highest clock: 1980 MHz", "- shared memory a block, at most: 232 kB",
+        "- 32-bit registers a multiprocessor: 65536",
+    ):  # fmt: skip
         assert line in user.splitlines()
+
+
+def on_a_gpu(**changes: Any) -> Material:
+    return replace(material(Operator.CREATE), device_kind=DeviceKind.CUDA, variant="triton", **changes)
+
+
+def fact(**changes: Any) -> WorkloadFacts:
+    values: dict[str, Any] = {
+        "workload": "wide", "inputs": ("bfloat16 [16, 64]",), "outputs": ("bfloat16 [16, 64]",), "bytes_moved": 4096,
+        "floor_us": 0.13,
+    }  # fmt: skip
+    return WorkloadFacts(**{**values, **changes})
+
+
+def test_the_floor_of_a_small_kernel_is_a_kernel_that_does_nothing() -> None:
+    text = render(on_a_gpu(facts=(fact(),)), tokens=20000).user
+    assert "least possible time on this device: 1.30 us (an empty kernel's time)" in text
+    assert "24.2 times on wide" in text
+    assert "A kernel that does nothing takes 1.30 us as a node of a graph" in text
+
+
+def test_the_floor_of_a_product_is_its_arithmetic() -> None:
+    heavy = fact(flops=2 * 4096**3, matmul_gflops=700_000.0, bytes_moved=100_000_000, floor_us=24.0)
+    text = render(on_a_gpu(facts=(heavy,)), tokens=20000).user
+    assert "least possible time on this device: 196 us (arithmetic)" in text
+    assert "700 TFLOP/s, a large matrix product's rate here" in text
+
+
+def test_few_rows_get_notes_on_skinny_products() -> None:
+    source = PROBLEM.source.replace("return x * 2", "return torch.nn.functional.linear(x, x)")
+    few = replace(PROBLEM, source=source)
+    text = render(on_a_gpu(problem=few, facts=(fact(flops=40_000),)), tokens=20000).user
+    assert "M padded to 16" in text
+    assert "64- to 256-wide tiles" not in text
+    many = render(on_a_gpu(problem=few, facts=(fact(flops=4_000_000),)), tokens=20000).user
+    assert "64- to 256-wide tiles" in many
+    assert "M padded to 16" not in many
+
+
+def test_notes_match_the_code_and_not_what_its_texts_mention() -> None:
+    """A decorator is no product, and a docstring's attention none."""
+    source = '''"""Not attention, no softmax @ matmul."""
+import functools
+@functools.cache
+def f(x):
+    return x + 1  # not x @ x
+'''
+    assert not any("tl.dot" in line or "exp2" in line for line in techniques(Language.TRITON, source, {}))
+    assert any("tl.dot" in line for line in techniques(Language.TRITON, "def f(x, w): return x @ w", {}))
+
+
+def test_once_kernels_were_timed_only_the_newest_session_has_times_of_the_baseline() -> None:
+    answers = replace(
+        material(Operator.CREATE), approaches=(FAST, replace(FAST, number=9, measurements=(measured(10.0, 15.0),)))
+    )
+    text = render(answers, tokens=20000).user
+    assert "- wide: compile 15.0 us" in text
+    assert "baselines, the one to beat first: compile, eager" in text
+    assert "31.5 us" not in text
+    first = render(replace(answers, approaches=()), tokens=20000).user
+    assert "- compile: 31.5 us" in first
+    assert "beside the newest kernel" not in first
+
+
+def test_the_graph_shows_each_operations_bytes_and_time() -> None:
+    product = OperationNote(
+        name="mm.default", inputs="bfloat16 [16, 4096], bfloat16 [4096, 4096]", output="bfloat16 [16, 4096]",
+        bytes=33_816_576, flops=536_870_912,
+    )  # fmt: skip
+    add = OperationNote(name="add.Tensor", inputs="a", output="b", bytes=1000)
+    graph = GraphNote(workload="wide", operations=(product, *([add] * 40)))
+    text = render(on_a_gpu(graph=graph, facts=(fact(bytes_moved=33_685_504, floor_us=8.0),)), tokens=20000).user
+    assert "## What eager PyTorch runs on wide" in text
+    assert (
+        "- mm.default: bfloat16 [16, 4096], bfloat16 [4096, 4096] -> bfloat16 [16, 4096]: 33.8 MB, 537 MFLOP, 8.03 us"
+        in text
+    )
+    assert "and 17 smaller ones" in text
+    assert "Together 33.9 MB, where 33.7 MB must move" in text
+
+
+def test_shapes_that_are_not_varied_are_said_to_be_exact() -> None:
+    assert "exactly the workloads' shapes" in render(replace(material(Operator.CREATE), varied=()), tokens=20000).system
+    assert "nearby ones" in render(material(Operator.CREATE), tokens=20000).system
+
+
+def test_a_convolution_may_use_what_the_references_does() -> None:
+    conv = replace(PROBLEM, source=PROBLEM.source.replace("x * 2", "torch.nn.functional.conv2d(x, x)"))
+    assert "convolutions may" in render(on_a_gpu(problem=conv), tokens=20000).system
+    assert "convolutions may" not in render(on_a_gpu(), tokens=20000).system
+
+
+def test_the_fastest_baselines_kernel_is_shown_and_shortened_before_it_goes() -> None:
+    base = material(Operator.CREATE)
+    assert base.baseline is not None
+    code = "@triton.jit\ndef fused(): ...\n" + "# line\n" * 1500
+    times = tuple(replace(one, code=code) if one.mode == "compile" else one for one in base.baseline.times)
+    with_code = replace(base, baseline=replace(base.baseline, times=times))
+    full = render(with_code, tokens=20000)
+    assert "## What compile made for wide, the one to beat" in full.user
+    assert "def fused()" in full.user
+    shorter = render(with_code, tokens=full.tokens - 800)
+    assert "def fused()" in shorter.user
+    assert {"remembered", "compiled"} <= set(shorter.shortened)
+    assert "What compile made" not in render(base, tokens=20000).user

@@ -34,7 +34,7 @@ RELATIVE = '''"""Judge kernels."""
 
 
 def found() -> int:
-    """Return True if it is found.
+    """Whether it is found.
 
     Lest somebody
     asks, what

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from evolution.arms import ENUMERATORS
 from runtime.errors import SettingsError
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings, load_settings, settings_table
@@ -26,7 +27,7 @@ def test_models_come_from_json_text_or_a_file(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "models.json").write_text(json.dumps([ENDPOINT]))
     monkeypatch.setenv("WARPWRIGHT_MODELS", str(tmp_path / "models.json"))
     assert load_settings().models == inline.models
-    assert inline.proposer_names == ("synthesiser", "model", "local")
+    assert inline.proposer_names == (*ENUMERATORS, "model", "local")
     assert inline.endpoint("local") is inline.models[0]
     assert inline.endpoint("other") is None
 

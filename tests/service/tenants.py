@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,12 +15,15 @@ from sqlalchemy import Engine
 from starlette.routing import Mount, Route
 
 from db.engine import read_session, write_session
+from db.ids import new_id
 from db.repositories import candidates, evaluations, proposals
+from db.tables.queue import BundleRow
 from db.transitions.access.keys import create_key
 from db.transitions.access.projects import create_project
 from db.transitions.work.webhooks import set_webhook
 from db.views.work import ProposalResult, ProposeWork
 from evaluator.problem import read_problem
+from evaluator.types import DeviceKind
 from tests.db.world import EXHAUSTED, World, candidate_result
 from tests.service.conftest import PROBLEM
 
@@ -89,9 +93,18 @@ def make_estate(engine: Engine, tenant: Tenant) -> Estate:
         "candidate": next(c.id for c in found if c.id != ended.champion_id),
         "proposal": asked[-1].id,
         "evaluation": judged[0],
+        "bundle": _bundle(engine),
     }
     everything = {*ids.values(), *(c.id for c in found), *(p.id for p in asked), *judged, tenant.id}
     return Estate(tenant, ids, everything)
+
+
+def _bundle(engine: Engine) -> str:
+    """A bundle, all of whose work is done."""
+    moment, id = datetime.now(UTC), new_id("bndl")
+    with write_session(engine) as s:
+        s.add(BundleRow(id=id, device_kind=DeviceKind.CPU, leases={}, created_at=moment, expires_at=moment))
+    return id
 
 
 CHOICES = {"act": "cancel"}
@@ -146,7 +159,7 @@ class Address:
 
 def _noun(noun: str, part: str) -> str:
     words = {"problems": "problem", "runs": "run", "candidates": "candidate", "proposals": "proposal"}
-    words |= {"evaluations": "evaluation", "keys": "key", "projects": "project"}
+    words |= {"evaluations": "evaluation", "keys": "key", "projects": "project", "bundles": "bundle"}
     if part.endswith("_id") and part != "id":
         return part.removesuffix("_id")
     assert noun in words, f"a route has an id that this walk does not know: .../{noun}/{{{part}}}; teach it"

@@ -49,6 +49,18 @@ def test_the_location_of_a_problem_leads_to_it(client: TestClient) -> None:
     assert client.get(response.headers["location"]).json()["domain"] == "general"
 
 
+def test_sizes_add_workloads(client: TestClient) -> None:
+    text = "import torch\nrows = 4\ndef reference(x):\n    return x\ndef get_inputs():\n    return [torch.ones(rows)]\n"
+    made = client.post(f"{API}/problems", json={"name": "p", "source": text, "sizes": [{"rows": 64}]}).json()
+    assert [(w["name"], w["sizes"]) for w in made["workloads"]] == [("default", {}), ("rows=64", {"rows": 64})]
+    refused = client.post(f"{API}/problems", json={"name": "p", "source": text, "sizes": [{"row": 64}]})
+    assert refused.status_code == 422
+    assert "'row' is no size of this file: its sizes are rows" in refused.json()["detail"]
+    for wrong in ({"rows": None}, {"a b": 3}, {}, {"rows": [3]}):
+        body = {"name": "p", "source": text, "sizes": [wrong]}
+        assert client.post(f"{API}/problems", json=body).status_code == 422, wrong
+
+
 def test_immutable_things_are_not_sent_twice(client: TestClient, finished: str) -> None:
     run = client.get(f"{API}/runs/{finished}").json()
     for path in (f"{API}/problems/{run['problem_id']}", f"{API}/candidates/{run['champion_id']}/source"):

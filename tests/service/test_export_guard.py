@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -217,16 +219,14 @@ def test_it_is_said_once_and_why(folder: Path) -> None:
 
 @pytest.mark.soak
 def test_the_guard_is_cheap(folder: Path) -> None:
-    """A loose bound, for a busy machine: it is about 5 microseconds on a quiet one."""
+    """A loose bound, for a busy machine: it is about 6 microseconds on a quiet one."""
     script(folder, """
         import timeit
         with torch.no_grad():
             model(x, y)
-            state, kernel_call = model._ww_state, model._ww_state.kernel
-            state.kernel = lambda *args: None
-            best = min(timeit.repeat(lambda: model.forward(x, y), number=2000, repeat=7)) / 2000
+            model._ww_state.calls = dict.fromkeys(model._ww_state.calls, lambda *args: None)
+            best = min(timeit.repeat(lambda: model.forward(x, y), number=200, repeat=200)) / 200
         assert best < 30e-6, best
-        print(best * 1e6)
     """)  # fmt: skip
 
 
@@ -241,9 +241,8 @@ def test_a_missing_compiler_means_the_reference_and_one_warning(tmp_path: Path) 
         with torch.no_grad():
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                right(x, y); right(x, y)
+                right(x, y); right(x, y); right(x[:1], y)
             assert len(said) == 1 and "does not run here" in str(said[0].message), said
-            falls_back(x, y)
     """), tmp_path)  # fmt: skip
     assert good, said
     source = source.replace("return 1;", "return no_such_name;")
@@ -264,9 +263,10 @@ def test_a_missing_triton_means_the_reference(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
     hide = "import sys; sys.modules['triton'] = None\n"
     good, said = scripts.run(hide + PRELUDE + textwrap.dedent("""
-        with torch.no_grad():
-            falls_back(x, y)
-            assert "triton" in kernel._ww_said[0], kernel._ww_said
+        with torch.no_grad(), warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            right(x, y)
+            assert "triton" in kernel.ModelNew._ww_parts[2][0], kernel.ModelNew._ww_parts[2]
         assert sys.modules["triton"] is None and "triton.language" not in sys.modules
     """), tmp_path)  # fmt: skip
     assert good, said
@@ -303,10 +303,45 @@ def test_mutated_inputs_are_the_kernels_in_eager_mode_and_the_references_for_tra
     assert good, said
 
 
+def test_a_tensor_among_the_attributes_that_is_no_buffer_means_the_reference(tmp_path: Path) -> None:
+    problem = PROBLEM.replace(
+        '"seen", torch.zeros(()))', '"seen", torch.zeros(()))\n        self.table = torch.ones(64)'
+    )
+    problem = problem.replace("return x * self.scale + y", "return x * self.scale + y * self.table")
+    wanted = replace(export(KERNEL), problem=read_problem(problem, "p"), facts=FACTS)
+    wanted = replace(wanted, candidate=Candidate(source=KERNEL, language=Language.TORCH))
+    (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
+    good, said = scripts.run(PRELUDE + textwrap.dedent("""
+        with torch.no_grad():
+            falls_back(x, y)
+            model.table = torch.zeros(64)
+            with warnings.catch_warnings(record=True):
+                torch.testing.assert_close(model(x, y), x * model.scale)
+                compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+                torch.testing.assert_close(compiled(x, y), x * model.scale)
+    """), tmp_path)  # fmt: skip
+    assert good, said
+
+
+@pytest.mark.parametrize("arguments", [("--info",), ("--check",), ()])
+def test_no_argument_ends_in_a_traceback_without_torch(folder: Path, arguments: tuple[str, ...]) -> None:
+    hide = "import sys, runpy; sys.modules['torch'] = None; sys.argv[1:] = @; "
+    hide += "runpy.run_path('kernel.py', run_name='__main__')"
+    command = [sys.executable, "-S", "-c", hide.replace("@", repr(list(arguments)))]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    if arguments == ("--info",):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Made by Warpwright." in done.stdout
+    else:
+        assert done.returncode == 2
+        assert done.stderr.startswith("cannot check here: ModuleNotFoundError: ")
+
+
 def test_only_the_helper_that_a_kernel_needs_is_carried() -> None:
     text = build(replace(export("from warpwright_native import load_cpp\n" + KERNEL), facts=FACTS))
     assert "def load_cpp" in text
-    assert "cuda" not in text.partition("_WW_NATIVE = ")[2].partition("# ----")[0].lower()
+    assert "cuda" not in text.partition("_WW_NATIVE = ")[2].partition("def _ww_check")[0].lower()
     assert "_WW_NATIVE = " not in build(replace(export(KERNEL), facts=FACTS))
 
 
@@ -323,7 +358,7 @@ def test_the_check_runs_the_kernel_itself(folder: Path) -> None:
 def test_the_domain_is_readable(folder: Path) -> None:
     text = (folder / "kernel.py").read_text(encoding="utf-8")
     assert "'shapes': [['rows', 64], ['rows', 64]]" in text
-    assert "'device': 'cpu'" in text
+    assert "device='cpu'" in text
 
 
 def test_a_general_domain_ties_equal_sizes_and_frees_the_rest() -> None:

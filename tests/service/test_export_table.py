@@ -74,7 +74,7 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     line = '    "py": python_file.FORMAT,\n'
     assert text.count(line) == 1
     text = text.replace(line, f'{line}    "txt": plain_text.FORMAT,\n')
-    text = text.replace("import leaderboard_csv, python_file", "import leaderboard_csv, plain_text, python_file")
+    text = text.replace("package, python_file", "package, plain_text, python_file")
     table.write_text(text, encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, "-c", USE_IT],
@@ -92,7 +92,7 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_a_format_of_one_file_and_one_line_is_offered(added: dict[str, Any]) -> None:
     (schema,) = added["parameter"]
-    assert (schema["enum"], schema["default"]) == (["py", "txt"], "py")
-    assert added["answers"] == ["text/plain", "text/x-python"]
+    assert (schema["enum"], schema["default"]) == (["py", "txt", "package", "hf-kernel"], "py")
+    assert added["answers"] == ["application/zip", "text/plain", "text/x-python"]
     assert 'href="/there" download><span aria-hidden="true">↓</span> Download .py' in added["menu"]
     assert 'href="/there?format=txt" download><span aria-hidden="true">↓</span> Download .txt' in added["menu"]

@@ -21,7 +21,14 @@ from tests.service.test_refusals import refused
 
 API = "/api/v1"
 ORIGIN = {"origin": BASE_URL}
-FOR_THE_OPERATOR = {("POST", f"{API}/projects"), ("PATCH", f"{API}/projects/{{id}}"), ("GET", "/metrics")}
+FOR_THE_OPERATOR = {
+    ("POST", f"{API}/projects"),
+    ("PATCH", f"{API}/projects/{{id}}"),
+    ("POST", f"{API}/bundles"),
+    ("POST", f"{API}/bundles/{{id}}/answers"),
+    ("POST", f"{API}/bundles/{{id}}/release"),
+    ("GET", "/metrics"),
+}
 FOR_ALL = {"/healthz", "/readyz", "/login", "/logout"}
 BODIES: dict[str, Any] = {
     "create_problem": {"name": "mine", "source": "def get_inputs():\n    return []\n"},

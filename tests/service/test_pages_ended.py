@@ -15,6 +15,7 @@ from db.repositories import candidates, evaluations
 from db.transitions.work import jobs
 from db.transitions.work.enqueue import end_run
 from db.transitions.work.locks import lock_run
+from db.transitions.work.progress import note_progress
 from evolution.types import EndReason, RunStatus
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
@@ -44,6 +45,32 @@ def test_an_unjudged_candidate_of_an_ended_run_is_not_in_progress(
     for tab in ("", "/evidence"):
         text = client.get(f"/candidates/{candidate.id}{tab}").text
         assert "the run ended first." in text.lower(), tab
+
+
+def test_a_page_says_what_the_judge_is_doing_and_why_nothing_was_promoted(
+    client: TestClient, world: World, engine: Engine
+) -> None:
+    world.promote = lambda work, speedup: False
+    run = world.start()
+    job = world.take(JobKind.JUDGE)
+    with write_session(engine) as s:
+        note_progress(s, job, {"stage": "wait", "text": "waiting for the <device>"})
+    assert "Now: waiting for the &lt;device&gt;." in client.get(f"/runs/{run.id}").text
+    world.work(job)
+    assert "Now:" not in client.get(f"/runs/{run.id}").text, "its result is there"
+    world.drain()
+    with write_session(engine) as s:
+        note_progress(s, job, {"stage": "wait", "text": "too late"})
+    text = client.get(f"/runs/{run.id}").text
+    assert "too late" not in text
+    assert "it is slower on small at 0.840x" in text
+    with read_session(engine) as s:
+        refused = next(
+            one for one in candidates.list(s, run.id) if one.speedup is not None and one.speedup.value == 2.4
+        )
+    for tab in ("", "/evidence"):
+        assert "not promoted: it is slower on small at 0.840x" in client.get(f"/candidates/{refused.id}{tab}").text
+    assert "has not been confirmed" not in client.get(f"/candidates/{refused.id}").text
 
 
 def test_a_lost_worker_of_an_ended_run_is_no_internal_error(world: World, engine: Engine) -> None:

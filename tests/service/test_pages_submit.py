@@ -43,6 +43,8 @@ def test_a_mistake_brings_the_form_back_as_it_was(client: TestClient) -> None:
         ({"device": "cuda"}, "no Workload for cuda"),
         ({"proposers": "oracle"}, "There is no Proposer named"),
         ({"name": ""}, "Name"),
+        ({"sizes": "rows=64\nrows"}, "More workloads: a size is written NAME=VALUE"),
+        ({"sizes": "height=64"}, "'height' is no size of this file"),
     ):
         answer = client.post("/submit", data={**FORM, **wrong}, follow_redirects=False)
         assert answer.status_code == 422, wrong
@@ -67,6 +69,24 @@ def test_the_reference_is_looked_at_while_it_is_typed(client: TestClient, finish
         "No estimate: no run on cuda has ended here yet"
         in client.post("/submit/check", data={**FORM, "device": "cuda"}).text
     )
+
+
+def test_sizes_add_workloads(client: TestClient, engine: Engine) -> None:
+    data = {**FORM, "sizes": "rows=64\n\nrows = 7\n"}
+    looked = html.unescape(client.post("/submit/check", data=data).text)
+    assert re.search(r'name="chosen" value="rows=7" checked', looked)
+    assert "Domain declared: these shapes, with other rows as well" in looked
+    for some in ({}, {"shown": ["rows=64", "hidden"], "chosen": ["rows=64"]}):
+        answer = client.post("/submit", data={**data, **some}, follow_redirects=False)
+        with read_session(engine) as s:
+            run = runs.get(s, answer.headers["location"].removeprefix("/runs/"))
+            stored = problems.get(s, run.problem_id).problem
+        assert [one.name for one in stored.workloads] == [
+            "small",
+            *(["hidden"] if not some else []),
+            "rows=64",
+            "rows=7",
+        ]
 
 
 def test_nothing_that_is_looked_at_is_run_or_stored(client: TestClient, engine: Engine) -> None:

@@ -46,6 +46,16 @@ COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
 DEVICE = Device(kind=DeviceKind.CPU, name="Test CPU", uuid="cpu-0")
 ENVIRONMENT = Environment(python="3.11", torch="2.13")
 BASELINE_US = 20.0
+NOTES: dict[str, list[dict[str, Any]]] = {
+    "baseline": [{"stage": "baseline", "mode": "eager", "workload": "small"}],
+    "confirm": [
+        {"stage": "confirm", "step": "check"},
+        {"stage": "confirm", "step": "time", "workload": "", "pair": 3, "pairs": 8, "done": 2, "total": 8},
+        {"stage": "confirm", "step": "time", "workload": "", "pair": 4, "pairs": 8, "done": 3, "total": 8},
+        {"stage": "something new"},
+    ],
+}
+"""What it says it is doing, by operation, before it answers."""
 
 
 def admission(problem: Problem, verdict: Verdict) -> Admission:
@@ -131,6 +141,7 @@ def misbehave(text: str) -> None:
     if once:
         Path(once).touch()
     if how == "die":
+        print("a word before the end", file=sys.stderr, flush=True)
         os._exit(11)
     if how == "hang":
         time.sleep(600)
@@ -176,6 +187,8 @@ def main() -> None:
             subject = (request.get("candidate") or {}).get("source", "")
             with open(log, "a", encoding="utf-8") as file:
                 file.write(f"{request['op']} {subject.strip()}\n")
+        for note in NOTES.get(request["op"], ()) if request.get("notes") else ():
+            print(json.dumps({"id": request["id"], "note": note}), flush=True)
         try:
             reply = {"id": request["id"], "ok": True, "result": answer(request)}
         except ValueError as error:

@@ -1,116 +1,114 @@
-"""Exported kernels used as people use modules: the reference's results and errors everywhere."""
+"""Exported kernels used as people use modules: the reference's results and errors everywhere.
+
+`make take-home` runs every use with every problem in every format, and prints a table.
+"""
 
 from __future__ import annotations
 
-import ast
-import json
-import shutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from evaluator.child.protocol.layout import write_tree
-from evaluator.problem import read_problem
-from evaluator.types import Candidate, DeviceKind, Language, WorkloadFacts
-from service.exports import Export
-from service.exports.python_file import build
+from service.exports import KERNELS
 from tests.support import scripts
+from tests.take_home import matrix
+from tests.take_home.exports import OWN, taken
 
 pytestmark = pytest.mark.compiles
 
-HERE = Path(__file__).parent
-PROBLEMS = HERE / "problems"
-BEHAVIOURS = (HERE / "behaviours.py").read_text(encoding="utf-8")
-NOT_USES = {"counted", "inputs", "initial", "made", "layer", "changed", "equal", "outcome", "main"}
-USES = [
-    node.name
-    for node in ast.parse(BEHAVIOURS).body
-    if isinstance(node, ast.FunctionDef) and node.name not in NOT_USES
-]  # fmt: skip
-OF_LAYERS = {"layer_hooked", "wrapped_layer", "patched_layer", "weight_norm", "pruned"}
-OF_ATTRIBUTES = {"changed_attribute", "shallow_copied", "compiled_and_changed"}
+COMPILES = {use for use in matrix.USES if "compiled" in use} | {
+    "exported", "layer_hooked", "wrapped_layer", "patched_layer", "weight_norm",
+}  # fmt: skip
+QUICK = [use for use in matrix.USES if use not in COMPILES]
 BY_THE_KERNEL = {
     "plain", "again", "compiled", "compiled_in_place", "exported", "made_fx", "deep_copied", "pickled", "keywords",
-    "state",
+    "state", "traced",
 }  # fmt: skip
-CASES: dict[str, dict[str, Any]] = {
-    "constructor_argument": {"other": "[0.5]", "attribute": "scale", "value": 0.3, "names": ["scores", "mask"]},
-    "dataclass_reference": {"other": "[Config(eps=0.5)]", "attribute": "config.eps", "value": 0.5, "names": ["x"]},
-    "nested_modules": {"other": "[256]", "attribute": "norm.eps", "value": 0.5, "names": ["x"], "layer": "up"},
-    "recipe_looks_at_draws": {"other": "[]", "names": []},
-    "training_mode": {"other": "[0.9]", "attribute": "norm.eps", "value": 0.5, "names": ["x"], "layer": "norm"},
-}
+IN_FOLDERS = ["plain", "compiled", "pickled", "changed_attribute"]
+CASES = [("nested_modules", "py", matrix.USES), *((name, "py", QUICK) for name in OWN if name != "nested_modules")]
+CASES += [("nested_modules", form, IN_FOLDERS) for form in KERNELS if form != "py"]
 
 
-def exported(name: str) -> str:
-    problem = read_problem((PROBLEMS / f"{name}.py").read_text(encoding="utf-8"), name)
-    names: dict[str, Any] = {"__name__": "recipes"}
-    exec(compile(problem.source.replace("@dataclass", ""), name, "exec"), names)
-    tensors: list[torch.Tensor] = []
-    arguments = write_tree(names["get_inputs"](), tensors)
-    fact = WorkloadFacts(
-        workload="default",
-        inputs=tuple(f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}" for t in tensors),
-        outputs=(),
-        bytes_moved=0,
-        constructor=write_tree(names.get("get_init_inputs", list)(), []),
-        arguments=arguments,
-    )
-    return build(
-        Export(
-            problem=problem,
-            candidate=Candidate(
-                source=(PROBLEMS / f"{name}_kernel.py").read_text(encoding="utf-8"), language=Language.TORCH
-            ),
-            candidate_id="cand_01",
-            device_kind=DeviceKind.CPU,
-            evaluation=None,
-            confirmed=False,
-            facts=(fact,),
-            dated="2026-11-21T08:00:00Z",
-            proposed_by="hand",
-        )
-    )
-
-
-def uses_of(name: str) -> list[str]:
-    case, skipped = CASES[name], set()
-    skipped |= set() if case.get("layer") else OF_LAYERS
-    skipped |= set() if case.get("attribute") else OF_ATTRIBUTES
-    skipped |= set() if case["names"] else {"keywords"}
-    return [use for use in USES if use not in skipped]
-
-
-@pytest.fixture(scope="module", params=sorted(CASES))
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    name, folder = request.param, tmp_path_factory.mktemp(request.param)
-    (folder / "kernel.py").write_text(exported(name), encoding="utf-8")
-    shutil.copy(HERE / "behaviours.py", folder)
-    settings = json.dumps({"layer": None, **CASES[name], "uses": uses_of(name)})
-    done = scripts.run_file(folder / "behaviours.py", settings, timeout_s=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return name, json.loads(done.stdout.splitlines()[-1])
-
-
+@pytest.mark.parametrize(("name", "form", "uses"), CASES, ids=[f"{name}-{form}" for name, form, _ in CASES])
 @pytest.mark.timeout(400)
-def test_every_use_ends_as_with_the_reference(case: tuple[str, dict[str, Any]]) -> None:
-    name, told = case
-    assert list(told["uses"]) == uses_of(name)
+def test_every_use_ends_as_with_the_reference(name: str, form: str, uses: list[str], tmp_path: Path) -> None:
+    told: dict[str, Any] = matrix.used(name, form, tmp_path, uses=uses)
     assert {use: verdict for use, (verdict, *_) in told["uses"].items() if verdict != "equal"} == {}
     assert told["broken"] == []
-
-
-@pytest.mark.timeout(400)
-def test_the_kernel_answers_where_nothing_was_changed(case: tuple[str, dict[str, Any]]) -> None:
-    name, told = case
-    idle = {use for use in BY_THE_KERNEL & set(uses_of(name)) if not told["uses"][use][1] and not told["uses"][use][2]}
+    idle = {
+        use for use, (_, calls, raised) in told["uses"].items() if use in BY_THE_KERNEL and not calls and not raised
+    }
     assert idle == set()
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_every_use_with_every_problem_in_every_format() -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.take_home.matrix"], capture_output=True, text=True, check=False)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name", OWN)
 def test_the_check_passes(name: str, tmp_path: Path) -> None:
-    (tmp_path / "kernel.py").write_text(exported(name), encoding="utf-8")
-    done = scripts.run_file(tmp_path / "kernel.py", "--check", "--no-time")
+    taken(name).write("py", tmp_path)
+    done = scripts.run_file(tmp_path / "kernel.py", "--check", "--no-time", "--seeds", "1")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_real_kernels_package_puts_the_layer_into_a_model(tmp_path: Path) -> None:
+    taken("nested_modules").write("hf-kernel", tmp_path)
+    good, said = scripts.run(textwrap.dedent("""
+        import copy, warnings
+        warnings.simplefilter("ignore")
+        from pathlib import Path
+        import kernels, torch
+        torch.set_num_threads(1)
+        folder = next(Path().glob("*/build")).parent
+        found = kernels.get_local_kernel(folder)
+        unguarded, ran = found.model.UnguardedModelNew.forward, []
+        found.model.UnguardedModelNew.forward = lambda self, *args: (ran.append(1), unguarded(self, *args))[1]
+        kernels.replace_kernel_forward_from_hub(found.Model, "NestedModules")
+        mapping = {"NestedModules": {"cpu": kernels.LocalLayerRepository(folder, layer_name="NestedModules")}}
+        plain = found.Model(256).eval()
+        model, x = copy.deepcopy(plain), torch.randn(64, 256)
+        with torch.no_grad(), kernels.use_kernel_mapping(mapping):
+            kernels.kernelize(model, mode=kernels.Mode.INFERENCE | kernels.Mode.TORCH_COMPILE, device="cpu")
+            compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+            for number, each in enumerate((model, compiled, copy.deepcopy(model)), 1):
+                torch.testing.assert_close(each(x), plain(x))
+                assert len(ran) == number, ran
+            model.norm.eps = plain.norm.eps = 0.5
+            for each in (model, compiled):
+                torch.testing.assert_close(each(x), plain(x))
+            assert len(ran) == 3, ran
+    """), tmp_path)  # fmt: skip
+    assert good, said
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_the_package_builds_a_wheel_whose_own_tests_pass(tmp_path: Path) -> None:
+    """In a virtual environment of its own, which sees this one's torch."""
+    taken("nested_modules").write("package", tmp_path)
+    (package,) = tmp_path.iterdir()
+
+    def ran(*command: str) -> str:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    ran(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (site / "below.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")), "utf-8")
+    ran(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(package))
+    (wheel,) = tmp_path.glob("*.whl")
+    ran(sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(site), str(wheel))
+    python = str(tmp_path / "venv" / "bin" / "python")
+    assert "PASSED" in ran(python, "-m", package.name, "--check", "--no-time")
+    assert "evidence" in ran(python, "-m", package.name, "--info")
+    assert "passed" in ran(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(package / "tests"))

@@ -101,6 +101,9 @@ class FakeApi:
     events: list[dict[str, Any]] = field(default_factory=lambda: list(EVENTS))
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
+    bundle: str = ""
+    outcomes: list[str] = field(default_factory=list)
+    archive: bytes = b""
     breaks: list[int] = field(default_factory=list)
     refuse: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -118,6 +121,13 @@ class FakeApi:
                 "bitwise": False, "created_at": "", "domain": "declared", "error_budget": None, "mutates": [],
                 "precision": "exact", "train": False, "workloads": [],
             }  # fmt: skip
+        if path == f"{base}/bundles":
+            made = {"device_kind": "cuda", "tasks": 1, "created_at": "", "expires_at": "tomorrow"}
+            return {"id": "bndl_1", **made, "text": self.bundle}
+        if path.startswith(f"{base}/bundles/") and path.endswith("/answers"):
+            return {"job_id": "job_1", "outcome": self.outcomes.pop(0), "detail": "because"}
+        if path.startswith(f"{base}/bundles/") and path.endswith("/release"):
+            return {"released": 3}
         if path == f"{base}/models":
             return {"items": self.models, "next_cursor": None}
         if path == f"{base}/keys":
@@ -143,6 +153,8 @@ class FakeApi:
             device = query.get("device", [""])[0]
             found = [row for row in self.leaderboard if device in ("", row["device_kind"])]
             return {"items": found, "next_cursor": None}
+        if path == f"{base}/runs/{RUN_ID}/download" and query.get("format", ["py"]) != ["py"]:
+            return self.archive
         if path == f"{base}/runs/{RUN_ID}/download":
             return "# the kernel\n"
         if path == f"{base}/runs/{RUN_ID}/recording":
@@ -186,12 +198,12 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             if value is None:
                 problem = {"type": "https://x/problems/not-found", "title": "Nothing here", "detail": "no such thing"}
                 return self._send(404, json.dumps(problem), "application/problem+json")
-            if isinstance(value, str):
-                return self._send(200, value, "text/x-python")
+            if isinstance(value, str | bytes):
+                return self._send(200, value, "text/x-python" if isinstance(value, str) else "application/zip")
             return self._send(200, json.dumps(value), "application/json")
 
-        def _send(self, status: int, text: str, kind: str) -> None:
-            data = text.encode()
+        def _send(self, status: int, content: str | bytes, kind: str) -> None:
+            data = content.encode() if isinstance(content, str) else content
             self.send_response(status)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,14 @@ def problem(tmp_path: Path) -> Path:
     path = tmp_path / "addition.py"
     path.write_text('"""Adds."""\nclass Model: ...\n', encoding="utf-8")
     return path
+
+
+def archive(folder: str, content: dict[str, str]) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as packed:
+        for path, text in content.items():
+            packed.writestr(f"{folder}/{path}", text)
+    return written.getvalue()
 
 
 def optimize(api: FakeApi, problem: Path, *more: str) -> int:
@@ -150,6 +160,7 @@ def test_a_refused_problem_ends_with_2_and_the_reason(
         ["optimize"],
         ["optimize", "p.py", "--nonsense"],
         ["optimize", "p.py", "--domain", "everything"],
+        ["optimize", __file__, "--size", "rows"],
         ["keys", "create", "nightly", "--scope", "everything"],
         ["download", "cand_1"],
         ["download", "run_1", "--format", "exe"],
@@ -220,6 +231,31 @@ def test_cancel_and_download(api: FakeApi, tmp_path: Path, capfd: pytest.Capture
     path = tmp_path / "deep" / "kernel.py"
     assert commands.run(["download", RUN_ID, "--server", api.url, "-o", str(path)]) == ExitCode.OK
     assert path.read_text(encoding="utf-8") == "# the kernel\n"
+
+
+@pytest.mark.parametrize("form", ["package", "hf-kernel"])
+def test_a_package_is_unpacked(
+    api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    def download(*more: str) -> int:
+        return commands.run(["download", RUN_ID, "--format", form, "--server", api.url, *more])
+
+    monkeypatch.chdir(tmp_path)
+    api.archive = archive("scale_cpu", {"src/kernel.py": "# the kernel", "README.md": "read me"})
+    assert download() == ExitCode.OK
+    assert (tmp_path / "scale_cpu" / "src" / "kernel.py").read_text(encoding="utf-8") == "# the kernel"
+    assert str(tmp_path / "scale_cpu") in capfd.readouterr().out
+    assert download() == ExitCode.BAD_USAGE
+    assert "exists; name a new folder with -o" in capfd.readouterr().err
+    assert download("-o", "other", "--json") == ExitCode.OK
+    assert json.loads(capfd.readouterr().out) == {"id": RUN_ID, "file": str(tmp_path / "other")}
+    assert download("-o", "kept.zip") == ExitCode.OK
+    assert (tmp_path / "kept.zip").read_bytes() == api.archive
+    for bad in (b"no archive", archive("..", {"kernel.py": ""}), archive("a", {"../../b": ""})):
+        api.archive = bad
+        assert download("-o", "bad") == ExitCode.BAD_USAGE
+        assert "the server sent" in capfd.readouterr().err
+    assert not (tmp_path / "bad").exists()
 
 
 def test_a_whole_run_is_taken_home(api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,17 @@ STORY = [
     event_object(4, "proposal.settled", number=3, outcome="endpoint_error", detail="HTTP 500"),
     event_object(5, "evaluation.settled", number=1, kind="judge", verdict="INCORRECT_VALUES", reason="[worst] at 3"),
     event_object(6, "evaluation.settled", number=2, kind="judge", verdict="PASSED", speedup=1.25),
-    event_object(7, "evaluation.settled", number=2, kind="judge", verdict="PASSED", speedup=None),
-    event_object(8, "evaluation.settled", number=2, kind="confirm", verdict="PASSED", reason="held up", speedup=1.2),
+    event_object(7, "evaluation.settled", number=4, kind="judge", verdict="PASSED", speedup=None),
+    event_object(
+        8,
+        "evaluation.settled",
+        number=1,
+        kind="confirm",
+        verdict="PASSED",
+        promoted=False,
+        confirmed=1.02,
+        why_not=["only 1.004x is sure", "it is slower on b at 0.84x"],
+    ),
     event_object(9, "champion.promoted", number=2, speedup=1.2),
 ]
 
@@ -40,8 +49,9 @@ def test_the_tally() -> None:
         "proposal 3: endpoint_error (HTTP 500)",
         "#1 synthesiser: INCORRECT_VALUES ([worst] at 3)",
         "#2 local: PASSED, 1.25x the fastest baseline, best so far",
-        "#2 local: PASSED, not timed",
-        "#2 local: confirmation PASSED (held up)",
+        "#4: PASSED, not timed",
+        "#1 synthesiser: confirmed at 1.02x the fastest baseline, not promoted: only 1.004x is sure; it is slower on b"
+        " at 0.84x",
         "#2 local: CHAMPION, confirmed at 1.20x the fastest baseline",
     ]
     assert progress.summary == "running · 2 candidates, 2 passed · best 1.20x, confirmed"
@@ -62,3 +72,47 @@ def test_a_bar_on_a_terminal() -> None:
         for item in STORY:
             display.show(decode(Event, item))
     assert "best 1.20x, confirmed" in text.getvalue()
+
+
+def note(seq: int, **data: object) -> Event:
+    return decode(Event, event_object(seq, "run.progress", **data))
+
+
+def test_what_the_judge_is_doing_is_said_and_over_with_its_result() -> None:
+    progress = RunProgress()
+    assert progress.count(note(1, text="baseline compile on small", stage="baseline")) == "baseline compile on small"
+    lines = [progress.count(note(n, text=f"pair {n}", pair=n, pairs=8)) for n in range(1, 9)]
+    assert [line for line in lines if line] == ["pair 1", "pair 5"], "two lines of a workload's pairs are enough"
+    assert progress.summary.endswith("best none yet · pair 8"), "the bar has them all"
+    refused = {"kind": "confirm", "verdict": "TIMEOUT", "promoted": False, "why_not": [], "reason": "it hangs"}
+    assert progress.count(decode(Event, event_object(9, "evaluation.settled", number=3, **refused))) == (
+        "#3: TIMEOUT, not promoted: it hangs"
+    )
+    assert progress.summary.endswith("best none yet")
+    promoted = {"kind": "confirm", "verdict": "PASSED", "promoted": True}
+    assert progress.count(decode(Event, event_object(10, "evaluation.settled", number=3, **promoted))) is None
+
+
+def told(progress: RunProgress, event: str, data: dict[str, object]) -> str | None:
+    return progress.count(decode(Event, {**STORY[0], "kind": event, "data": data}))
+
+
+def test_baselines_that_come_later_and_what_they_overtake() -> None:
+    progress = RunProgress()
+    early = {
+        "device": "H100",
+        "fastest": {"a": {"mode": "eager"}, "b": {"mode": "compile"}},
+        "pending": ["max-autotune"],
+    }
+    assert told(progress, "baseline.timed", early) == (
+        "Baselines timed on H100: eager and compile are the fastest so far; max-autotune still compiles."
+    )
+    judged = {"kind": "judge", "verdict": "PASSED", "number": 1, "reason": "right on every check"}
+    told(progress, "evaluation.settled", {**judged, "speedup": 3.0})
+    late = {"device": "H100", "fastest": {"a": {"mode": "max-autotune"}}, "pending": []}
+    assert told(progress, "baseline.timed", late) == "Baselines timed on H100: max-autotune is the fastest."
+    again = told(progress, "evaluation.settled", {**judged, "speedup": 1.5})
+    assert again == "#1: 1.50x a baseline that was timed later"
+    assert (progress.best, progress.verdicts["PASSED"]) == (1.5, 1)
+    slow = {**judged, "number": 2, "reason": "right on 30 checks, slower: 0.41x the fastest baseline"}
+    assert told(progress, "evaluation.settled", {**slow, "speedup": 0.41}) == f"#2: {slow['reason']}"

@@ -123,3 +123,10 @@ def test_without_the_rooms_it_says_what_to_install(folder: DataFolder, monkeypat
     monkeypatch.setattr(supervisor, "installed", lambda: False)
     with pytest.raises(Missing, match="pip install"):
         Stack(folder, workers=[])
+
+
+@pytest.mark.parametrize(("cpus", "builders"), [(1, 1), (2, 1), (7, 1), (15, 3), (64, 4)])
+def test_compilers_get_a_quarter_of_the_processors(monkeypatch: pytest.MonkeyPatch, cpus: int, builders: int) -> None:
+    monkeypatch.setattr(supervisor, "shared_cpus", lambda: set(range(cpus)))
+    assert supervisor.workers_for("gpu-build") == supervisor.workers_for("build") == builders
+    assert supervisor.workers_for("gpu") == supervisor.workers_for("control") == 1

@@ -11,9 +11,11 @@ from collections import Counter
 import pytest
 import structlog
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from db.engine import read_session, write_session
 from db.origin import originating
+from db.repositories import events
 from db.repositories.work import devices
 from db.transitions import runs
 from db.transitions.work import jobs
@@ -22,6 +24,7 @@ from evolution.types import EndReason, RunStatus
 from runtime.logs import configure_logging
 from tests.workers.conftest import Shop, drain
 from workers.errors import JudgeFault
+from workers.handlers import progress
 from workers.loop import run_job, work
 from workers.sweeper import tidy
 
@@ -42,6 +45,33 @@ def test_a_run_goes_from_admission_to_a_champion(shop: Shop) -> None:
         assert [seen.device.name for seen in devices.list(s)] == ["Test CPU"]
 
 
+def test_what_the_judge_is_doing_becomes_events_at_most_one_a_second_for_a_step(shop: Shop) -> None:
+    context = shop.context()
+    run = shop.start("speed=1.5")
+    drain(context)
+    with read_session(context.engine) as s:
+        told = [one.data for one in events.after(s, run.id, 0, limit=1000) if one.kind == "run.progress"]
+        assert events.doing(s, run.id) == "", "that is over"
+    assert [one["text"] for one in told] == [
+        "baseline eager on small",
+        "confirming: correctness with new inputs",
+        "confirming: processes 3 of 8 on a held-out workload (2 of 8 done)",
+    ]
+    assert told[-1]["stage"] == "confirm"
+
+
+def test_a_database_that_takes_no_note_costs_the_note_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = shop.context()
+    run = shop.start("speed=1.5")
+
+    def refuse(*_: object) -> None:
+        raise OperationalError("note", {}, Exception("locked"))
+
+    monkeypatch.setattr(progress, "note_progress", refuse)
+    drain(context)
+    assert shop.run(run.id).champion_id is not None
+
+
 @pytest.mark.parametrize("how", ["die", "garbage", "hang"])
 def test_a_judge_that_fails_once_is_started_again_and_the_step_retried(shop: Shop, how: str) -> None:
     context = shop.context(judge_deadline_s=2.0)
@@ -60,7 +90,7 @@ def test_a_judge_that_always_fails_costs_that_candidate_alone(shop: Shop, monkey
     drain(context)
     by_source = {c.verdict: c for c in shop.candidates(run.id)}
     assert set(by_source) == {Verdict.INTERNAL_ERROR, Verdict.PASSED}
-    assert "ended without an answer" in by_source[Verdict.INTERNAL_ERROR].reason
+    assert "ended without an answer (status 11): a word before the end" in by_source[Verdict.INTERNAL_ERROR].reason
     assert shop.run(run.id).champion_id == by_source[Verdict.PASSED].id
     assert shop.requests().count("judge speed=1.5 die") == 3
 

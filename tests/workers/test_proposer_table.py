@@ -65,7 +65,7 @@ def test_without_endpoints_there_is_no_model() -> None:
     assert registered_name(Arm(proposer="model", operator=Operator.REWRITE), Settings()) is None
     answer = Proposers(Settings()).propose(propose_work("model"))
     assert answer.outcome is ProposalOutcome.EXHAUSTED
-    assert "there are: synthesiser, seed, replay:NAME" in answer.detail
+    assert f"there are: {', '.join(ENUMERATORS)}, seed, replay:NAME" in answer.detail
 
 
 def test_a_new_one_is_one_line() -> None:

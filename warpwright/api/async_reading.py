@@ -72,17 +72,21 @@ class AsyncReading(AsyncCaller):
             },
         )
 
-    async def download_problem(self, id: str, *, device: DeviceKind) -> str:
+    async def download_problem(
+        self, id: str, *, device: DeviceKind, format: Literal["py", "package", "hf-kernel"] | None = None
+    ) -> bytes:
         """Download the Champion of a Problem."""
-        return await self.text(str, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device})
+        return await self.data(
+            bytes, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device, "format": format}
+        )
 
     async def download_recording(self, id: str) -> bytes:
         """Download a whole Run."""
         return await self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/recording")
 
-    async def download_run(self, id: str) -> str:
+    async def download_run(self, id: str, *, format: Literal["py", "package", "hf-kernel"] | None = None) -> bytes:
         """Download the best kernel of a Run."""
-        return await self.text(str, "GET", f"/api/v1/runs/{quoted(id)}/download")
+        return await self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/download", query={"format": format})
 
     async def get_archive(self, id: str) -> Page[Candidate]:
         """Read the Archive."""

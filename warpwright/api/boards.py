@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpwright.api.judging import Device, Environment, Ratio
-from warpwright.api.words import DeviceKind, Family, Language, Scope
+from warpwright.api.words import DeviceKind, Family, Language, Scope, Taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,18 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """Work given away in a file, whose content is `text`. At `expires_at` it goes back to its queue."""
+
+    created_at: str
+    device_kind: DeviceKind
+    expires_at: str
+    id: str
+    tasks: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Champion:
     """A promotion: the confirmed speedups of a Candidate on a device. `standing`: no later one has replaced it."""
 
@@ -56,6 +68,15 @@ class Champion:
     promoted_at: str
     run_id: str
     standing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What became of an answer: settled; returned to the queue; gone (late or repeated) or refused, with no effect."""
+
+    detail: str
+    job_id: str
+    outcome: Taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +230,13 @@ class RegisteredDevice:
     observed_at: str | None = None
     queue: str
     seen_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """The number of tasks that were returned to their queue."""
+
+    released: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

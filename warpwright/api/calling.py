@@ -107,9 +107,10 @@ class Caller:
         options = options_of(method, None, query, None)
         return text_of(self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
 
-    def data(self, _: type[bytes], method: str, path: str) -> bytes:
+    def data(self, _: type[bytes], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> bytes:
         """Send a request and return its answer as bytes."""
-        response = self.send(method, path, {"headers": {"accept": "*/*"}})
+        options = options_of(method, None, query, None)
+        response = self.send(method, path, {**options, "headers": {"accept": "*/*"}})
         if response.is_error:
             raise error_of(response)
         return response.content
@@ -146,9 +147,10 @@ class AsyncCaller:
         options = options_of(method, None, query, None)
         return text_of(await self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
 
-    async def data(self, _: type[bytes], method: str, path: str) -> bytes:
+    async def data(self, _: type[bytes], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> bytes:
         """Send a request and return its answer as bytes."""
-        response = await self.send(method, path, {"headers": {"accept": "*/*"}})
+        options = options_of(method, None, query, None)
+        response = await self.send(method, path, {**options, "headers": {"accept": "*/*"}})
         if response.is_error:
             raise error_of(response)
         return response.content

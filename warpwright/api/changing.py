@@ -5,9 +5,10 @@ Written by scripts/generate_client.py from service/openapi.json: change that, no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from warpwright.api.boards import ApiKey, NewApiKey, Project
+from warpwright.api.boards import ApiKey, Bundle, Collected, NewApiKey, Project, Released
 from warpwright.api.calling import Caller, quoted
 from warpwright.api.judging import EvaluationRecord, Problem
 from warpwright.api.requests import BudgetRequest, ConfigRequest, ProblemRequest, QuotaRequest, WebhookRequest
@@ -37,6 +38,18 @@ class Changing(Caller):
             "PATCH",
             f"/api/v1/projects/{quoted(id)}",
             body={"archived": archived, "name": name, "quota": quota, "weight": weight},
+        )
+
+    def collect_answer(self, id: str, *, line: str, key: str | None = None) -> Collected:
+        """Settle one answer of a bundle."""
+        return self.call(Collected, "POST", f"/api/v1/bundles/{quoted(id)}/answers", body={"line": line}, key=key)
+
+    def create_bundle(
+        self, *, device: DeviceKind, hours: float | None = None, limit: int | None = None, key: str | None = None
+    ) -> Bundle:
+        """Make a bundle of waiting work."""
+        return self.call(
+            Bundle, "POST", "/api/v1/bundles", body={"device": device, "hours": hours, "limit": limit}, key=key
         )
 
     def create_evaluation(
@@ -91,6 +104,7 @@ class Changing(Caller):
         source: str,
         description: str | None = None,
         domain: Domain | None = None,
+        sizes: Sequence[Mapping[str, Any]] | None = None,
         key: str | None = None,
     ) -> Problem:
         """Store a Problem."""
@@ -98,7 +112,7 @@ class Changing(Caller):
             Problem,
             "POST",
             "/api/v1/problems",
-            body={"description": description, "domain": domain, "name": name, "source": source},
+            body={"description": description, "domain": domain, "name": name, "sizes": sizes, "source": source},
             key=key,
         )
 
@@ -189,6 +203,10 @@ class Changing(Caller):
     def pause_run(self, id: str, *, key: str | None = None) -> Run:
         """Pause a Run."""
         return self.call(Run, "POST", f"/api/v1/runs/{quoted(id)}/pause", key=key)
+
+    def release_bundle(self, id: str, *, key: str | None = None) -> Released:
+        """Return a bundle's work to its queue."""
+        return self.call(Released, "POST", f"/api/v1/bundles/{quoted(id)}/release", key=key)
 
     def resume_run(self, id: str, *, key: str | None = None) -> Run:
         """Resume a Run."""

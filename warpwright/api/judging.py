@@ -56,9 +56,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineTime:
-    """The time of one Baseline on one Workload. `mode` is "eager", "compile", "max-autotune-no-cudagraphs", ..."""
+    """The time of a Baseline ("eager", "compile", ...) on a Workload. `code` holds the kernels that a compiler made."""
 
     clock: Clock
+    code: str = ""
     interval_us: Interval
     median_us: float
     mode: str

@@ -72,17 +72,21 @@ class Reading(Caller):
             },
         )
 
-    def download_problem(self, id: str, *, device: DeviceKind) -> str:
+    def download_problem(
+        self, id: str, *, device: DeviceKind, format: Literal["py", "package", "hf-kernel"] | None = None
+    ) -> bytes:
         """Download the Champion of a Problem."""
-        return self.text(str, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device})
+        return self.data(
+            bytes, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device, "format": format}
+        )
 
     def download_recording(self, id: str) -> bytes:
         """Download a whole Run."""
         return self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/recording")
 
-    def download_run(self, id: str) -> str:
+    def download_run(self, id: str, *, format: Literal["py", "package", "hf-kernel"] | None = None) -> bytes:
         """Download the best kernel of a Run."""
-        return self.text(str, "GET", f"/api/v1/runs/{quoted(id)}/download")
+        return self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/download", query={"format": format})
 
     def get_archive(self, id: str) -> Page[Candidate]:
         """Read the Archive."""

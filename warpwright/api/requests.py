@@ -5,10 +5,16 @@ Written by scripts/generate_client.py from service/openapi.json: change that, no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
 
 from warpwright.api.words import DeviceKind, Domain, Heritage, Language, Scope
+
+
+class AnswerRequest(TypedDict):
+    """One line of a file of answers."""
+
+    line: str
 
 
 class ApiKeyRequest(TypedDict):
@@ -28,6 +34,14 @@ class BudgetRequest(TypedDict):
     tokens: NotRequired[int | None]
     usd: NotRequired[float | None]
     wall_s: NotRequired[float | None]
+
+
+class BundleRequest(TypedDict):
+    """Work to give away in a file."""
+
+    device: DeviceKind
+    hours: NotRequired[float]
+    limit: NotRequired[int]
 
 
 class ConfigRequest(TypedDict):
@@ -50,6 +64,7 @@ class ProblemRequest(TypedDict):
     description: NotRequired[str | None]
     domain: NotRequired[Domain | None]
     name: str
+    sizes: NotRequired[Sequence[Mapping[str, Any]]]
     source: str
 
 

@@ -70,6 +70,7 @@ RunKind = Literal["optimise", "judge"]
 RunStatus = Literal["queued", "admitting", "running", "paused", "finished", "cancelled", "failed"]
 Scope = Literal["read", "submit", "manage", "operator"]
 Stage = Literal["screen", "build", "correctness", "timing", "integrity", "profile", "confirm"]
+Taken = Literal["settled", "returned", "gone", "refused"]
 Verdict = Literal[
     "PASSED",
     "INVALID_SUBMISSION",

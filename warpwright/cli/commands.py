@@ -12,14 +12,15 @@ import typer
 
 from warpwright import paths
 from warpwright.api import words
+from warpwright.cli import bundles, evaluator_process, keys, tables
 from warpwright.cli import doctor as machine
-from warpwright.cli import evaluator_process, keys, tables
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
 from warpwright.cli.device import kind_of, read_device
-from warpwright.cli.files import write_bytes, write_text
+from warpwright.cli.files import unpack, write_bytes, write_text
 from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.cli.optimize import optimize as run_optimize
 from warpwright.cli.options import Data, Json, Server
+from warpwright.cli.readiness import check_disk, check_port
 from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
 from warpwright.stack.data_folder import DataFolder
@@ -37,6 +38,10 @@ app.add_typer(keys.app, name="keys")
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
 Domain = Annotated[words.Domain | None, typer.Option(help="Inputs to support. [default: as the problem file says]")]
+Size = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Another workload, with this size (several with commas). Repeatable."),
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
@@ -56,6 +61,7 @@ def optimize(
     ] = None,
     seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
     domain: Domain = None,
+    size: Size = None,
     server: Server = None,
     data: Data = None,
     output: Annotated[
@@ -69,7 +75,8 @@ def optimize(
     """
     options = Options(
         problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
-        proposers=proposer or (), seeds=seed or (), domain=domain, server=server, data=data, output=output, json=json,
+        proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), server=server, data=data,
+        output=output, json=json,
     )  # fmt: skip
     _end(run_optimize(options))
 
@@ -80,6 +87,7 @@ def judge(
     candidate: Annotated[Path, typer.Argument(help="The candidate file: a ModelNew.")],
     device: Device = None,
     domain: Domain = None,
+    size: Size = None,
     json: Json = False,
 ) -> None:
     """Check one kernel for correctness and time it. The same as python -m evaluator judge.
@@ -89,6 +97,8 @@ def judge(
     arguments = ["judge", "--problem", str(problem), "--candidate", str(candidate), "--device", read_device(device)]
     if domain:
         arguments += ["--domain", domain]
+    for one in size or ():
+        arguments += ["--size", one]
     if json:
         arguments += ["--json", "-"]
     _end(evaluator_process.run(arguments))
@@ -113,6 +123,8 @@ def serve(
         workers = ["control", "propose", "build", "cpu"]
         if read_device(None) != "cpu":
             workers += ["gpu", "gpu-build"]
+        check_disk(folder.path)
+        check_port(host, port)
         with Stack(folder, workers=workers, host=host, port=port, stays=True) as stack:
             if json:
                 print_json_line({"url": stack.url, "data": str(folder.path)})
@@ -189,10 +201,17 @@ def download(
     what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
     device: Device = None,
     form: Annotated[
-        Literal["py", "zip"],
-        typer.Option("--format", help="py: one self-contained Python file; zip: a whole run, for a replay."),
+        Literal["py", "package", "hf-kernel", "zip"],
+        typer.Option(
+            "--format",
+            help="py: one self-contained Python file; package: a folder that builds a wheel; hf-kernel: a folder for "
+            "Hugging Face's kernels; zip: a whole run, for a replay.",
+        ),
     ] = "py",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: standard output]")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file or a new folder. [default: standard output, a folder here]"),
+    ] = None,
     server: Server = None,
     data: Data = None,
     json: Json = False,
@@ -205,9 +224,13 @@ def download(
         return
     with open_session(server, data) as session:
         if what.startswith("run_"):
-            text = session.client.download_run(what)
+            file = session.client.download_run(what, format=form)
         else:
-            text = session.client.download_problem(what, device=kind_of(read_device(device)))
+            file = session.client.download_problem(what, device=kind_of(read_device(device)), format=form)
+    if form != "py":
+        _save_folder(what, output, file, json=json)
+        return
+    text = file.decode("utf-8")
     saved = write_text(output, text) if output is not None else None
     if json:
         print_json({"id": what, "file": str(saved) if saved else None, "source": None if saved else text})
@@ -215,6 +238,15 @@ def download(
         out.print(str(saved), markup=False)
     else:
         sys.stdout.write(text)
+
+
+def _save_folder(what: str, output: Path | None, data: bytes, *, json: bool) -> None:
+    """Unpack a package, or keep it as it is where a name with .zip is given."""
+    saved = write_bytes(output, data) if output and output.suffix == ".zip" else unpack(output, data)
+    if json:
+        print_json({"id": what, "file": str(saved)})
+    else:
+        out.print(str(saved), markup=False)
 
 
 def _download_recording(run: str, output: Path | None, server: str | None, data: Path | None, *, json: bool) -> None:
@@ -229,6 +261,36 @@ def _download_recording(run: str, output: Path | None, server: str | None, data:
         print_json({"id": run, "file": str(saved)})
     else:
         out.print(str(saved), markup=False)
+
+
+@app.command()
+def bundle(
+    device: Annotated[str, typer.Option(help="The kind of device that will do the work: cuda or cpu.")] = "cuda",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of tasks.")] = 200,
+    hours: Annotated[float, typer.Option(help="After so many hours the work goes back to its queue.")] = 24.0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: BUNDLE_ID.bundle]")] = None,
+    server: Server = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Save the work that waits for a device as one file, for a machine that reaches nothing.
+
+    `python -m evaluator work FILE` does it there, and `warpwright collect` settles its answers. Exits 1 if none waits.
+    """
+    kind = kind_of(read_device(device))
+    _end(bundles.bundle(kind, output, limit=limit, hours=hours, server=server, data=data, json=json))
+
+
+@app.command()
+def collect(
+    files: Annotated[list[Path], typer.Argument(help="Files of answers; with --release bundles, too.")],
+    release: Annotated[bool, typer.Option("--release", help="Give back what the bundles' answers lack.")] = False,
+    server: Server = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Settle the answers to bundles, each exactly once: files may be cut, repeated and late."""
+    _end(bundles.collect(files, release=release, server=server, data=data, json=json))
 
 
 @app.command()

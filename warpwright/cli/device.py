@@ -11,9 +11,14 @@ from warpwright.errors import BadUsage
 _SHAPE = re.compile(r"cpu|cuda(:\d{1,2})?")
 
 
+def gpus(dev: Path = Path("/dev")) -> list[str]:
+    """Return the GPUs that the NVIDIA driver shows."""
+    return sorted(path.name for path in dev.glob("nvidia[0-9]*"))
+
+
 def default_device(dev: Path = Path("/dev")) -> str:
     """Return `cuda:0` if the NVIDIA driver shows a GPU, else `cpu`."""
-    return "cuda:0" if any(dev.glob("nvidia[0-9]*")) else "cpu"
+    return "cuda:0" if gpus(dev) else "cpu"
 
 
 def read_device(text: str | None) -> str:

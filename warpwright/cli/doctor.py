@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from warpwright import paths
 from warpwright.cli import evaluator_process
 from warpwright.cli.console import err, out, print_json
+from warpwright.cli.device import gpus
+from warpwright.cli.readiness import disk_problem
 from warpwright.errors import ExitCode, Missing
 from warpwright.stack import supervisor
 from warpwright.stack.valkey import find_server
@@ -37,7 +37,7 @@ def doctor(*, as_json: bool) -> ExitCode:
     """Check this machine, print the findings, and return OK if `optimize` can work, else NOT_PASSED."""
     findings = [_python(), _compiler(), _valkey(), _stack(), _data_folder(), _gpu()]
     judge_code, judge_report, judge_text = _judge(as_json)
-    ready = all(finding.ok for finding in findings if finding.needed) and judge_code == 0
+    ready = all(finding.ok for finding in findings if finding.needed) and judge_code == 0  # it can judge on some device
     if as_json:
         print_json({"ready": ready, "findings": [asdict(finding) for finding in findings], "judge": judge_report})
     else:
@@ -47,8 +47,15 @@ def doctor(*, as_json: bool) -> ExitCode:
             if not finding.ok and finding.fix:
                 out.print(f"         {finding.fix}", markup=False)
         out.print(judge_text.rstrip(), markup=False)
-        err.print("This machine can optimise." if ready else "A required part is missing; see above.")
+        err.print(_verdict(ready, judge_text))
     return ExitCode.OK if ready else ExitCode.NOT_PASSED
+
+
+def _verdict(ready: bool, judge_text: str) -> str:
+    if not ready:
+        return "A required part is missing; see above."
+    kinds = [kind for kind in ("cpu", "cuda") if f"judging on {kind}: yes" in judge_text]
+    return f"This machine can optimise for {' and '.join(kinds)}."
 
 
 def _judge(as_json: bool) -> tuple[int, Any, str]:
@@ -97,13 +104,12 @@ def _stack() -> Finding:
 def _data_folder() -> Finding:
     folder = paths.default_data_dir()
     place = next(place for place in (folder, *folder.parents) if place.exists())
-    ok = os.access(place, os.W_OK)
     free_gb = shutil.disk_usage(place).free / 1e9
-    fix = "not writable: set WARPWRIGHT_DATA_DIR to another folder"
-    return Finding("data folder", ok, f"{folder} ({free_gb:.0f} GB free)", fix=fix)
+    problem = disk_problem(folder)
+    return Finding("data folder", not problem, f"{folder} ({free_gb:.0f} GB free)", fix=f"it {problem}")
 
 
 def _gpu() -> Finding:
-    gpus = sorted(Path("/dev").glob("nvidia[0-9]*"))
-    detail = f"{len(gpus)} NVIDIA device(s)" if gpus else "no NVIDIA device; kernels are optimised for the CPU"
-    return Finding("GPU", bool(gpus), detail, needed=False)
+    found = gpus()
+    detail = f"{len(found)} NVIDIA device(s)" if found else "no NVIDIA device; kernels are optimised for the CPU"
+    return Finding("GPU", bool(found), detail, needed=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
+import zipfile
+from pathlib import Path, PurePosixPath
 
 from warpwright.errors import BadUsage
 
@@ -40,3 +42,25 @@ def write_bytes(path: Path, data: bytes) -> Path:
     except OSError as error:
         raise BadUsage(f"{path} cannot be written: {error.strerror or error}") from error
     return path
+
+
+def unpack(folder: Path | None, data: bytes) -> Path:
+    """Write the one folder of an archive as a new folder (by default under its own name) and return its absolute path.
+
+    Raises BadUsage, also for an archive with a path that leads elsewhere.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            parts = {info: PurePosixPath(info.filename).parts for info in packed.infolist() if not info.is_dir()}
+            if len({path[0] for path in parts.values()}) != 1 or any(
+                len(path) < 2 or ".." in path or path[0] == "/" for path in parts.values()
+            ):
+                raise BadUsage("the server sent an archive that is not one folder")
+            target = (folder or Path(next(iter(parts.values()))[0])).absolute()
+            if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+                raise BadUsage(f"{target} exists; name a new folder with -o")
+            for info, path in parts.items():
+                write_bytes(target.joinpath(*path[1:]), packed.read(info))
+    except zipfile.BadZipFile as error:
+        raise BadUsage(f"the server sent no archive: {error}") from error
+    return target

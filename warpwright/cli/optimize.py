@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import sys
 import uuid
@@ -18,9 +19,11 @@ from warpwright.api.words import Domain
 from warpwright.cli import tables
 from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
-from warpwright.cli.files import read_source, write_text
+from warpwright.cli.files import read_source, write_bytes
 from warpwright.cli.progress import ProgressDisplay
+from warpwright.cli.readiness import check_ready
 from warpwright.cli.sessions import Session, open_session
+from warpwright.cli.sizes import read_sizes
 from warpwright.cli.summary import Summary, summarise
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
 
@@ -40,6 +43,7 @@ class Options:
     proposers: Sequence[str] = ()
     seeds: Sequence[Path] = ()
     domain: Domain | None = None
+    sizes: Sequence[str] = ()
     server: str | None = None
     data: Path | None = None
     output: Path | None = None
@@ -69,12 +73,14 @@ class Options:
 def optimize(options: Options) -> ExitCode:
     """Optimise a problem from end to end and return the exit code. Raises WarpwrightError."""
     source, config, budget = read_source(options.problem), options.config(), options.budget()
+    sizes = [read_sizes(text) for text in options.sizes]
     kind = kind_of(options.device)
     gpu = options.device if kind == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
-    with open_session(options.server, options.data, workers=workers, gpu=gpu) as session:
+    before = functools.partial(check_ready, options.device)
+    with open_session(options.server, options.data, workers=workers, gpu=gpu, before_start=before) as session:
         client = session.client
-        problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain)
+        problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain, sizes=sizes)
         _announce_models(client, options)
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
         say(f"{run.id}: optimising {options.problem.name} on {options.device}")
@@ -143,9 +149,9 @@ def _download(client: Client, summary: Summary, path: Path) -> Path | None:
         return None
     try:
         if summary.standing_champion is None:
-            return write_text(path, client.download_run(summary.run.id))
+            return write_bytes(path, client.download_run(summary.run.id))
         standing_champion = summary.standing_champion
-        return write_text(
+        return write_bytes(
             path, client.download_problem(standing_champion.problem_id, device=standing_champion.device_kind)
         )
     except Refused as error:

@@ -21,7 +21,7 @@ ENDS_DOING = ("problem.admitted", "baseline.timed", "evaluation.settled", "run.e
 
 
 def worth_a_line(note: Mapping[str, Any]) -> bool:
-    """Return True for a note that is printed where there is no bar: of a Workload's processes the first and a middle."""
+    """Return True for a note that is printed where there is no bar: of a Workload's pairs, two."""
     return "pair" not in note or note["pair"] in (1, 1 + note["pairs"] // 2)
 
 
@@ -34,7 +34,8 @@ class RunProgress:
         self.created = 0
         self.proposers: dict[int, str] = {}
         self.verdicts: Counter[str] = Counter()
-        self.best: float | None = None
+        self.speedups: dict[str, float] = {}
+        self.judged: set[str] = set()
         self.champion: float | None = None
 
     def count(self, event: Event) -> str | None:
@@ -79,19 +80,39 @@ class RunProgress:
         verdict, kind = str(data.get("verdict", "?")), str(data.get("kind") or "judge")
         value = data.get("speedup")
         if kind == "confirm":
-            return f"{self._label(data)}: confirmation {verdict} ({data.get('reason', '')})"
+            return self._confirmed(data, verdict)
         if kind != "judge":
             return None
-        self.verdicts[verdict] += 1
+        label = self._label(data)
+        again, before = label in self.judged, self.best
+        self.judged.add(label)
+        self.verdicts[verdict] += not again
+        self.speedups.pop(label, None)
         if verdict != "PASSED":
-            return f"{self._label(data)}: {verdict} ({data.get('reason', '')})"
+            return f"{label}: {verdict} ({data.get('reason', '')})"
         if value is None:
-            return f"{self._label(data)}: PASSED, not timed"
-        better = self.best is None or value > self.best
-        if better:
-            self.best = float(value)
-        best = ", best so far" if better else ""
-        return f"{self._label(data)}: PASSED, {ratio_text(value)} the fastest baseline{best}"
+            return f"{label}: PASSED, not timed"
+        self.speedups[label] = float(value)
+        if again:
+            return f"{label}: {ratio_text(value)} a baseline that was timed later"
+        if "slower: " in str(data.get("reason", "")):
+            return f"{label}: {data['reason']}"
+        best = ", best so far" if before is None or value > before else ""
+        return f"{label}: PASSED, {ratio_text(value)} the fastest baseline{best}"
+
+    @property
+    def best(self) -> float | None:
+        """The best speedup of those judged so far."""
+        return max(self.speedups.values(), default=None)
+
+    def _confirmed(self, data: Mapping[str, Any], verdict: str) -> str | None:
+        """Return the outcome of a confirmation; None for a promotion, which has an event of its own."""
+        if data.get("promoted"):
+            return None
+        at = data.get("confirmed")
+        seen = verdict if at is None else f"confirmed at {ratio_text(at)} the fastest baseline"
+        why = "; ".join(data.get("why_not") or ()) or str(data.get("reason", ""))
+        return f"{self._label(data)}: {seen}, not promoted: {why}"
 
     def _label(self, data: Mapping[str, Any]) -> str:
         number = data.get("number")

@@ -27,13 +27,19 @@ class Session:
 
 @contextlib.contextmanager
 def open_session(
-    server: str | None, data: Path | None, *, workers: Sequence[str] = (), gpu: str | None = None
+    server: str | None,
+    data: Path | None,
+    *,
+    workers: Sequence[str] = (),
+    gpu: str | None = None,
+    before_start: Callable[[Path], None] = lambda _: None,
 ) -> Iterator[Session]:
     """Connect to a service for the length of a `with` block.
 
     `server` (or $WARPWRIGHT_SERVER) takes precedence. Else a stack that runs on the data folder is used. Else one is
-    started with `workers` and `gpu`, as Stack takes them, and stopped at the end. If workers are wanted and another
-    short-lived stack holds the folder, this waits for its end: two at once would disturb each other's timing.
+    started with `workers` and `gpu`, as Stack takes them, and stopped at the end; `before_start` gets its folder. If
+    workers are wanted and another short-lived stack holds the folder, this waits for its end: two at once would disturb
+    each other's timing.
     """
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
@@ -51,6 +57,7 @@ def open_session(
         say(f"Waiting for another warpwright{owner}, which uses {folder.path}. Use --data DIR to run at the same time.")
         folder.acquire(wait=True)
     try:
+        before_start(folder.path)
         with Stack(folder, workers=workers, gpu=gpu) as stack, Client(stack.url) as client:
             yield Session(client, stack.check, folder.path)
     finally:

@@ -35,6 +35,8 @@ WATCH_S = 0.2
 LOG_LIMIT_BYTES = 20 * 2**20
 MAX_RESTARTS = 5
 RESTART_WINDOW_S = 60.0
+BUILDERS = frozenset({"build", "gpu-build"})
+MOST_BUILDERS = 4
 TIMING_PART = "worker-cpu"
 """The part that may use every processor; the others keep off the judge's core."""
 
@@ -62,6 +64,11 @@ def shared_cpus() -> set[int]:
         return set()
     cpus = os.sched_getaffinity(0)
     return cpus - {max(cpus)} if len(cpus) > 1 else cpus
+
+
+def workers_for(name: str) -> int:
+    """Return how many workers serve a queue: compilers get a quarter of the processors, the others one worker each."""
+    return max(1, min(MOST_BUILDERS, len(shared_cpus()) // 4)) if name in BUILDERS else 1
 
 
 def installed() -> bool:
@@ -155,7 +162,9 @@ class Stack:
         self._start_valkey()
         api = self._launch(Part("api", [sys.executable, "-m", "service"]))
         for name in self._workers:  # now, not after the API: they wait for its schema themselves
-            self._launch(Part(f"worker-{name}", [sys.executable, "-m", "workers", name]))
+            for number in range(1, workers_for(name) + 1):
+                part = f"worker-{name}" + (f"-{number}" if number > 1 else "")
+                self._launch(Part(part, [sys.executable, "-m", "workers", name]))
         self._await_api(api)
 
     def _start_valkey(self) -> None:

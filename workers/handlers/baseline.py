@@ -26,6 +26,7 @@ def handle(context: Context, job: Job, work: BaselineWork) -> Settle:
         deadline_s=context.settings.baseline_deadline_s,
         problem=work.problem,
         baseline=work.baseline,
+        patient=work.patient,
     )
     return partial(_settle, job=job, answer=answer)
 

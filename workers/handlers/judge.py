@@ -27,6 +27,7 @@ def handle(context: Context, job: Job, work: JudgeWork) -> Settle:
         problem=work.problem,
         candidate=work.candidate,
         baseline=work.baseline,
+        quick=work.quick,
     )
     return partial(_settle, job=job, answer=answer)
 

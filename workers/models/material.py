@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from db.views.work import Approach, ParentView, ProposeWork
 from evolution.lessons import describe
-from prompts import ApproachNote, LessonNote, Material, ParentNote, PrecedentNote, RememberedNote
+from prompts import ApproachNote, GraphNote, LessonNote, Material, ParentNote, PrecedentNote, RememberedNote
 
 
-def material(work: ProposeWork, notes: tuple[str, ...]) -> Material:
+def material(work: ProposeWork, notes: tuple[str, ...], graph: GraphNote | None = None) -> Material:
     """Return everything that a prompt for this work may say. `notes` are refusals of earlier replies."""
     found = work.remembered
     return Material(
@@ -37,6 +37,7 @@ def material(work: ProposeWork, notes: tuple[str, ...]) -> Material:
         precedents=tuple(
             PrecedentNote(problem=one.problem, said=describe(one.lesson), sizes=one.sizes) for one in work.precedents
         ),
+        graph=graph,
         number=work.number,
         notes=notes,
         variant=work.arm.variant,

@@ -15,7 +15,7 @@ from runtime.settings import Settings
 from workers.deadline import Deadline
 from workers.proposers.base import Proposer, Request, none
 from workers.proposers.dispatch import DispatchProposer
-from workers.proposers.model import ModelProposer
+from workers.proposers.model import checked_models
 from workers.proposers.replay import ReplayProposer
 from workers.proposers.seed import SeedProposer
 from workers.proposers.synthesiser import SynthesiserProposer
@@ -33,7 +33,7 @@ class Registered:
 
 PROPOSERS: Mapping[str, Registered] = {
     "dispatch": Registered(DispatchProposer),
-    "model": Registered(ModelProposer),
+    "model": Registered(checked_models),
     "replay": Registered(ReplayProposer, suffixed=True),
     "seed": Registered(SeedProposer),
     "synthesiser": Registered(SynthesiserProposer, lambda settings: settings.synthesis_deadline_s),

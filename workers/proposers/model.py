@@ -1,6 +1,7 @@
 """Language models as one Proposer, in four steps: material, prompt, call, parse.
 
-A reply that cannot be parsed is sent back once with the reason. Where the model or its settings are the cause (it only
+A reply that cannot be parsed is sent back once with the reason; one that does not build, or repeats an earlier answer,
+as often as the setting `proposal_repairs` says. Where the model or its settings are the cause (it only
 thinks, refuses, calls tools), it is not asked again: that answer would be the same, and paid for.
 """
 
@@ -12,14 +13,19 @@ from dataclasses import replace
 from db.views.work import Call, ProposalResult
 from evaluator.types import content_hash
 from evolution.types import Fault, ProposalOutcome
-from prompts import Material, PromptTooLarge, ReplyError, read_reply, render
+from prompts import GraphNote, Material, PromptTooLarge, ReplyError, read_reply, render
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
+from synthesis import TraceError
+from workers.errors import StepFailed
+from workers.graphs import Graphs, shared
 from workers.models.breaker import OPEN_S
 from workers.models.chat import Message, Reply
+from workers.models.checking import BuildCheck, Check
 from workers.models.conversation import Conversation
 from workers.models.endpoints import BACKOFF_S, AllFailed, Endpoints, ModelCall
 from workers.models.faults import Stopped, explained
+from workers.models.graph import graph_note
 from workers.models.material import material
 from workers.models.usage import most_input
 from workers.proposers.base import Request, candidate, none, one_line
@@ -28,6 +34,7 @@ TRIES = 2
 USUAL_TEMPERATURE, MORE_TEMPERATURE, MOST_TEMPERATURE = 1.0, 0.25, 1.5
 """A model that repeats itself is asked at a higher temperature; the usual one stands for an endpoint's default."""
 LEAST_OUTPUT_TOKENS = 256
+TRACE_FROM_S, MOST_TRACE_S = 120.0, 60.0
 
 
 class OutOfBudget(Exception):
@@ -37,8 +44,16 @@ class OutOfBudget(Exception):
 class ModelProposer:
     """All model endpoints. `arm.model`, or an arm named after an endpoint, picks one of them."""
 
-    def __init__(self, settings: Settings, *, backoff_s: float = BACKOFF_S, open_s: float = OPEN_S) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        backoff_s: float = BACKOFF_S,
+        open_s: float = OPEN_S,
+        graphs: Graphs | None = None,
+        check: Check | None = None,
+    ) -> None:
+        self._settings, self._graphs, self._check = settings, graphs or shared(), check
         self._endpoints = Endpoints(
             settings.models, max_reply_bytes=settings.max_reply_bytes, backoff_s=backoff_s, open_s=open_s
         )
@@ -62,28 +77,50 @@ class ModelProposer:
         return replace(result, detail=one_line(result.detail))
 
     def _converse(self, request: Request, talk: Conversation) -> ProposalResult:
-        asked = material(request.work, request.notes)
+        asked = material(request.work, request.notes, self._graph(request))
         refusal: ReplyError | None = None
-        for _ in range(TRIES):
+        unparsed, repairs, drafted = 0, 0, ""
+        while unparsed < TRIES:
             try:
                 endpoint, reply = self._call(request, asked, talk)
             except (AllFailed, OutOfBudget, Stopped):
-                if refusal is None:
+                if refusal is None and not drafted:
                     raise
-                break  # the first reply's fault says more than the failure of the second call
+                break  # what came before says more than the failure of a later call
             try:
-                source = _parse(reply, asked)
+                drafted = _parse(reply, asked)
             except ReplyError as error:
+                unparsed += 1
                 refusal = explained(error, reply, endpoint)
                 if refusal.fault.of_model:
                     break
                 talk.send_back(reply, str(refusal))
-            else:
-                self._endpoints.tried(endpoint.name, request.work.run_id, None)
-                return candidate(source, detail=f"from {talk.endpoint}")
+                continue
+            self._endpoints.tried(endpoint.name, request.work.run_id, None)
+            wrong = self._wrong(request, drafted) if repairs < self._settings.proposal_repairs else None
+            if wrong is None:
+                break
+            repairs += 1
+            talk.send_back(reply, wrong)
+        if drafted:  # one that could not be repaired, too: the judge stores why
+            mended = f", after {repairs} {'repair' if repairs == 1 else 'repairs'}" if repairs else ""
+            return candidate(drafted, detail=f"from {talk.endpoint}{mended}")
         assert refusal is not None
         self._endpoints.tried(talk.endpoint, request.work.run_id, refusal.fault, str(refusal))
         return _unusable(refusal, talk)
+
+    def _wrong(self, request: Request, source: str) -> str | None:
+        return self._check.refusal(request.work, source, request.deadline) if self._check is not None else None
+
+    def _graph(self, request: Request) -> GraphNote | None:
+        """Return the reference's graph, if it can be traced; not where little time is left for the answer."""
+        if request.deadline.remaining_s < TRACE_FROM_S:
+            return None
+        deadline = request.deadline.within(MOST_TRACE_S)
+        try:
+            return graph_note(self._graphs.of(request.work.problem, request.work.device_kind, deadline))
+        except (TraceError, StepFailed):
+            return None
 
     def _call(self, request: Request, asked: Material, talk: Conversation) -> tuple[ModelEndpoint, Reply]:
         """Return the first whole reply of any endpoint. Raises AllFailed, PromptTooLarge, OutOfBudget."""
@@ -112,6 +149,11 @@ class ModelProposer:
         seed = int(content_hash("endpoints", str(work.run_seed), str(work.number))[:12], 16)
         names = [named] if self._settings.endpoint(named) else []
         return self._endpoints.order(names, random.Random(seed), work.run_id)
+
+
+def checked_models(settings: Settings) -> ModelProposer:
+    """Return the Proposer of all model endpoints, which builds answers before it hands them on."""
+    return ModelProposer(settings, check=BuildCheck(settings))
 
 
 def _granted(endpoint: ModelEndpoint, request: Request, talk: Conversation, messages: list[Message], most: int) -> int:

@@ -126,6 +126,8 @@ def _create_proposals() -> None:
         sa.Column("prompt_template", sa.Text(), nullable=False),
         sa.Column("reply_parts", sa.JSON(), nullable=False, server_default="[]"),
         sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("fault", WORD, nullable=True),
+        sa.Column("repeats", sa.Integer(), nullable=False, server_default="0"),
         sa.Column("answered_by", sa.Text(), nullable=False),
         sa.Column("input_tokens", sa.Integer(), nullable=False),
         sa.Column("output_tokens", sa.Integer(), nullable=False),
@@ -166,6 +168,8 @@ def _create_arm_stats() -> None:
         sa.Column("propose_s", sa.Double(), nullable=False),
         sa.Column("device_s", sa.Double(), nullable=False),
         sa.Column("errors_in_row", sa.Integer(), nullable=False),
+        sa.Column("fault", WORD, nullable=True),
+        sa.Column("faults_in_row", sa.Integer(), nullable=False, server_default="0"),
         sa.Column("exhausted", sa.Boolean(), nullable=False),
         sa.Column("broke", sa.Boolean(), nullable=False, server_default=sa.false()),
     )

@@ -1,4 +1,4 @@
-"""The job queue, fair shares of projects, webhooks, counters for metrics.
+"""The job queue, bundles of its work, fair shares of projects, webhooks, counters for metrics.
 
 Revision: 0004, after 0003
 """
@@ -20,6 +20,7 @@ TIME = sa.DateTime(timezone=True)
 
 def upgrade() -> None:
     _create_jobs()
+    _create_bundles()
     _create_shares()
     _create_webhooks()
     _create_counters()
@@ -73,6 +74,17 @@ def _create_jobs() -> None:
         ["state", "queue", "created_at"],
         sqlite_where=sa.text("state IN ('ready', 'held', 'claimed')"),
         postgresql_where=sa.text("state IN ('ready', 'held', 'claimed')"),
+    )
+
+
+def _create_bundles() -> None:
+    op.create_table(
+        "bundles",
+        sa.Column("id", ID, primary_key=True),
+        sa.Column("device_kind", WORD, nullable=False),
+        sa.Column("leases", sa.JSON(), nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.Column("expires_at", TIME, nullable=False),
     )
 
 

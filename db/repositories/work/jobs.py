@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
-from db.queues import JobKind
+from db.queues import JobKind, device_queue
 from db.repositories.work import proposing, webhooks
 from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, RunRow
 from db.tables.queue import JobRow
@@ -15,6 +16,7 @@ from db.views.rows import Job
 from db.views.work import AdmitWork, BaselineWork, BuildWork, ConfirmWork, JudgeWork, WorkItem
 from evaluator.schema import from_json
 from evaluator.types import BaselineReport, BuildReport, Candidate, DeviceKind, Language, Problem
+from evolution.types import RunKind
 
 
 def payload(s: Session, job: Job) -> WorkItem | None:
@@ -61,10 +63,13 @@ def _admit(s: Session, subject_id: str) -> AdmitWork:
 
 def _baseline(s: Session, subject_id: str) -> BaselineWork:
     row = s.get_one(BaselineRow, subject_id)
+    queue = device_queue(DeviceKind(row.device_kind))
+    ready = select(JobRow.id).where(JobRow.queue == queue, JobRow.state == "ready")
     return BaselineWork(
         problem=problem_of(s, row.problem_id),
         device_kind=DeviceKind(row.device_kind),
         baseline=None if row.body is None else load_baseline(row.body),
+        patient=not s.scalar(select(ready.exists())),
     )
 
 
@@ -94,6 +99,7 @@ def _judge(s: Session, subject_id: str) -> JudgeWork:
         device_kind=DeviceKind(run.device_kind),
         baseline=baseline_of(s, run),
         build=None if candidate.build is None else from_json(BuildReport, candidate.build),
+        quick=run.kind == RunKind.OPTIMISE,
     )
 
 

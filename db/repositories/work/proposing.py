@@ -23,7 +23,7 @@ _MOST_LESSONS = 10
 _MOST_TRIED = 1000
 _FASTEST = 8  # so many of the fastest earlier answers in a prompt, and as many of the newest
 _MOST_RELATIVES = 16
-_SAID_CHARACTERS = 200
+_SAID_CHARACTERS = 320  # a plan of up to three sentences
 
 
 def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:

@@ -94,9 +94,8 @@ def finish_job(s: Session, row: JobRow) -> None:
 
 
 def look_again(s: Session, row: JobRow) -> list[Nudge]:
-    """Make a claimed or finished Job ready again: more of its work is to come."""
-    row.state, row.attempts, row.nudged_at = "ready", 0, now(s)
-    row.lease = row.lease_until = row.worker = row.done_at = None
+    """Put the rest of a finished Job without a Run behind the Jobs that are ready now."""
+    _add(s, JobKind(row.kind), row.queue, row.subject_id, row.ordinal + 1, row.project_id, None, held=False)
     return [row.queue]
 
 

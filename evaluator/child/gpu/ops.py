@@ -85,15 +85,22 @@ class CudaRounds:
 
     def run_plainly(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Make all calls "replays" times without the chain, from a graph of their own where the timed calls are
-        captured. With "profile" return {"kernels_us"}: the device time of one call's kernels."""
+        captured. Return {"alike"}: false where there is no such graph, or no memory for it. With "profile" add
+        {"kernels_us"}: the device time of one call's kernels."""
         del fds
         assert self._calls is not None  # the judge prepares first
         assert self._call is not None
         if self._plain is None:
-            self._plain = CudaCalls(self._call, self._calls.count, graph=self._calls.captured)
+            try:
+                self._plain = CudaCalls(self._call, self._calls.count, graph=self._calls.captured)
+            except torch.OutOfMemoryError:
+                return {"alike": False}
+        if self._plain.captured is not self._calls.captured:
+            return {"alike": False}
         self._plain.run(request["replays"])
         self._session._device().finish()
-        return {"kernels_us": self._kernels_us(self._call, self._calls.count)} if request["profile"] else {}
+        more = {"kernels_us": self._kernels_us(self._call, self._calls.count)} if request["profile"] else {}
+        return {"alike": True, **more}
 
     def _kernels_us(self, call: Call, count: int) -> float | None:
         """Return the time of the kernels of a call, on average over all calls; None where no profiler works."""

@@ -51,7 +51,12 @@ def _calls(context: CheckContext) -> list[tuple[Sizes, Any, values.Tensors, Expe
     with context.reference_must_work():
         workloads = context.problem.workloads_for(reference.backend.kind)
         sequence = sizes_for_one_module(
-            context.problem, workloads, context.sizes, reference.left_out, oracle.builds_same_module
+            context.problem,
+            workloads,
+            context.sizes,
+            reference.left_out,
+            oracle.builds_same_module,
+            reference.dimensions or {},
         )
         found = {one.label: oracle.expect_at(one) for one in sequence}
     known = [(one, *made) for one in sequence if (made := found[one.label]) is not None]

@@ -32,6 +32,11 @@ NOTES = (
         "is read with a stride; or leave the product to the library and fuse what is around it.",
     ),
     Note(
+        Topic.SKINNY,
+        "few rows: the weights stream from memory once; walk them in their own order, several rows of the weight at a "
+        "time, with x in L1 and the sums in registers.",
+    ),
+    Note(
         Topic.ALWAYS,
         "AVX-512: a mask register finishes a row's tail in the vector loop's own code (masked loads read nothing "
         "beyond).",

@@ -16,6 +16,12 @@ NOTES = (
         "or more stages, swizzled shared memory, split-K for few output tiles.",
     ),
     Note(
+        Topic.SKINNY,
+        "few rows: the weights' bytes are all that counts. A warp or two an output column block, 16-byte loads of the "
+        "weight straight to registers, first ones requested before anything waits; split-K until every multiprocessor "
+        "is busy, partial sums combined by the last block to arrive (atomic counter, set back to zero by it).",
+    ),
+    Note(
         Topic.MEMORY,
         "float4 loads and stores, four or more in flight a thread, __ldcs/__stcs for what is touched once, a grid of "
         "some waves of the device's multiprocessors.",

@@ -17,6 +17,17 @@ NOTES = (
         "a persistent loop over tiles; on sm_90 use tensor descriptors and warp specialisation.",
     ),
     Note(
+        Topic.SKINNY,
+        "few rows: the weights' bytes are all that counts. M padded to 16, BN 16 to 64, BK 256 to 512, split-K or "
+        "narrow tiles until every multiprocessor has a program, 30 KB of loads in flight each; several products of one "
+        "input in one kernel; a single row needs no tl.dot: x in registers, whole rows of the weight, float32 sums.",
+    ),
+    Note(
+        Topic.SKINNY,
+        "partial results of split-K: the last program to arrive (an atomic counter with acq_rel, set back to zero by "
+        "it) adds them up in the same kernel, instead of a second one.",
+    ),
+    Note(
         Topic.MEMORY,
         "16 bytes a thread and load (tl.multiple_of, tl.max_contiguous), several rows a program for short rows, "
         "eviction_policy='evict_first' for what is read once.",

@@ -6,6 +6,7 @@ from evaluator.errors import Rejection
 from evaluator.timing.contender_round import STAGE
 from evaluator.timing.integrity.session import TimedSession
 from evaluator.types import Verdict
+from evaluator.units import time_text
 
 
 class MemoryFloor:
@@ -21,7 +22,7 @@ class MemoryFloor:
                 raise Rejection(
                     Verdict.REWARD_HACK,
                     STAGE,
-                    f"{contender.official_us():.2f} us a call; writing its outputs takes {least_us:.2f} us at the"
-                    " memory's datasheet speed",
+                    f"{time_text(contender.official_us())} a call; writing its outputs takes {time_text(least_us)} at"
+                    " the memory's datasheet speed",
                     check="floor",
                 )

@@ -26,6 +26,7 @@ from evaluator.timing.integrity.suspects import harness_suspects
 from evaluator.timing.protocol import IntegrityMargins
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
+from evaluator.units import time_text
 
 _FEWEST_SAMPLES, _MOST_SAMPLES = 30, 400  # of a child
 _SHORT_ROUNDS = 4  # of one call; the shortest counts
@@ -105,7 +106,7 @@ def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, marg
                 Verdict.REWARD_HACK,
                 STAGE,
                 "a loop of its own makes the timed calls: it is hardly ever in the interpreter, where an empty call"
-                f" spends {null.share * null.round_us / plan.executions:.1f} us",
+                f" spends {time_text(null.share * null.round_us / plan.executions)}",
                 check="own_loop",
                 looks=found.samples,
                 in_interpreter=found.interpreted,

@@ -1,4 +1,4 @@
-"""The code around a kernel in its file: stubs for a missing compiler or Triton, and the compile helper."""
+"""The compile helper that a kernel in C++ or CUDA takes along, and the names inside of a kernel."""
 
 from __future__ import annotations
 
@@ -6,37 +6,25 @@ import ast
 import re
 from importlib.resources import files
 
-from service.exports.parts.embed import raw_literal
-
 _PARTS = files("service.exports.parts")
-_NATIVE = files("evaluator.child").joinpath("warpwright_native.py").read_text(encoding="utf-8")
-_BEFORE, _BEFORE_NATIVE, _BEFORE_TRITON = (
-    _PARTS.joinpath(f"{name}.py.txt").read_text(encoding="utf-8")
-    for name in ("before", "before_native", "before_triton")
+_HELPERS = {
+    name: _PARTS.joinpath(f"native_{name.removeprefix('load_')}.py.txt").read_text(encoding="utf-8")
+    for name in ("load_cpp", "load_cuda")
+}
+_JUDGED = ast.parse(files("evaluator.child").joinpath("warpwright_native.py").read_text(encoding="utf-8"))
+CPP_FLAGS: list[str] = next(
+    ast.literal_eval(node.value)
+    for node in _JUDGED.body
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_CPP_FLAGS"
 )
-_UNSET = 'os.environ.get("WARPWRIGHT_NATIVE_CACHE", "")'
-_KEPT = 'os.environ.get("WARPWRIGHT_NATIVE_CACHE", os.path.expanduser("~/.cache/warpwright"))'
-
-
-def preamble(source: str) -> str:
-    """Return the code that stands before the kernel, so that a missing compiler or Triton stops no import."""
-    text = _BEFORE
-    if uses_helper(source):
-        text += _BEFORE_NATIVE
-    if modules := _triton_modules(source):
-        text += _BEFORE_TRITON.replace("@MODULES@", repr(modules))
-    return text
 
 
 def helper(source: str) -> str:
-    """Return an assignment of the functions of the compile helper that the kernel needs, or nothing."""
+    """Return the compile helper's text, with the functions that the kernel names; nothing for a kernel without any."""
     if not uses_helper(source):
         return ""
-    assert _UNSET in _NATIVE
-    text = _needed(_NATIVE, set(re.findall(r"\w+", source)) & {"load_cpp", "load_cuda"} or {"load_cpp", "load_cuda"})
-    about = "# The compile helper that the kernel imports as `warpwright_native`. It keeps what it builds in\n"
-    about += "# WARPWRIGHT_NATIVE_CACHE, else in ~/.cache/warpwright.\n"
-    return f"_WW_NATIVE = {raw_literal(about + text.replace(_UNSET, _KEPT))}\n"
+    wanted = [name for name in _HELPERS if re.search(rf"\b{name}\b", source)] or list(_HELPERS)
+    return "\n\n".join(_HELPERS[name].replace("@FLAGS@", " ".join(CPP_FLAGS)) for name in wanted)
 
 
 def uses_helper(source: str) -> bool:
@@ -61,55 +49,3 @@ def renamed(source: str) -> str:
     for line, column in sorted(places, reverse=True):
         lines[line] = lines[line][:column] + b"Unguarded" + lines[line][column:]
     return b"\n".join(lines).decode()
-
-
-def _triton_modules(source: str) -> list[str]:
-    """Return the modules of Triton that the kernel imports anywhere, and their parents."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    named = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    named += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    parts = [name.split(".") for name in named if name.split(".")[0] == "triton"]
-    return sorted({".".join(part[: end + 1]) for part in parts for end in range(len(part))})
-
-
-def _needed(text: str, wanted: set[str]) -> str:
-    """Return the imports and top-level definitions that these names need, without docstrings and comments between."""
-    tree, lines = ast.parse(text), text.splitlines()
-    defined = {name: node for node in tree.body for name in _names(node)}
-    found, waiting = set(), [name for name in wanted if name in defined]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [n.id for n in ast.walk(defined[name]) if isinstance(n, ast.Name) and n.id in defined]
-    kept = []
-    for node in tree.body:
-        names = _names(node)
-        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if future or names & found:
-            separate = isinstance(node, ast.FunctionDef | ast.ClassDef)
-            kept.append(("\n\n" if separate else "") + _without_docstrings(node, lines))
-    return "\n".join(kept) + "\n"
-
-
-def _names(node: ast.stmt) -> set[str]:
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    if isinstance(node, ast.Assign):
-        return {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return {node.name} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
-
-
-def _without_docstrings(node: ast.stmt, lines: list[str]) -> str:
-    decorators = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
-    dropped: set[int] = set()
-    for one in ast.walk(node):
-        if isinstance(one, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(one) and len(one.body) > 1:
-            text = one.body[0]
-            dropped |= set(range(text.lineno - 1, text.end_lineno or text.lineno))
-            dropped |= {text.end_lineno or 0} if isinstance(one, ast.ClassDef) else set()
-    return "\n".join(lines[n] for n in range(first, node.end_lineno or node.lineno) if n not in dropped)

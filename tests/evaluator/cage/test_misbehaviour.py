@@ -279,6 +279,22 @@ time.sleep(1000)
         assert caught.value.oom
 
 
+def test_pages_that_forks_share_count_once(probe: StartProbe) -> None:
+    code = """
+import os, time
+keep = b"x" * (100 << 20)
+for _ in range(6):
+    if os.fork() == 0:
+        time.sleep(1000)
+"""
+    with probe() as child:
+        child.run(code)
+        status = Path(f"/proc/{child.process.pid}/status").read_text()
+        root = int(status.partition("PPid:")[2].split()[0])
+        assert freezer.usage(root)[1] > 700 << 20
+        assert freezer.proportional_bytes(root) < 400 << 20
+
+
 def test_a_child_that_hangs_at_exit(probe: StartProbe) -> None:
     begin = time.monotonic()
     with probe() as child:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from evaluator.child.cpu_device import CpuDevice
-from evaluator.child.recipes import Recipes
+from evaluator.child.reference.recipes import Recipes
 from evaluator.child.session import Session
 
 SOURCE = """

@@ -11,7 +11,7 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton.language as tl  # noqa: E402
 
 from evaluator.child.gpu.cubin import resource_usage  # noqa: E402
-from evaluator.child.recipes import Recipes  # noqa: E402
+from evaluator.child.reference.recipes import Recipes  # noqa: E402
 from evaluator.child.session import Session  # noqa: E402
 from evaluator.child.triton_build.offline import compile_ahead, recording  # noqa: E402
 

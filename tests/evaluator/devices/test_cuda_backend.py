@@ -109,7 +109,7 @@ class FakeChild:
             return {"captured": self.captured, "why_not": None, "instances": 1, "outputs": self.said()}
         if op == "cuda_plain":
             self.plain_replays.append(fields["replays"])
-            return {"kernels_us": 2.5} if fields["profile"] else {}
+            return {"alike": self.captured, **({"kernels_us": 2.5} if fields["profile"] else {})}
         if op == "cuda_round":
             steps = self.link and Steps(self.link, [[source] for source in self.inputs])
             for _ in range(fields["replays"]):
@@ -232,6 +232,9 @@ def test_plain_replays_are_timed_by_the_difference_of_a_long_and_a_short_run(bac
     profiled = backend.run_plainly(child, request, call_us=500.0, profile=True)
     assert profiled.kernels_us == 2.5
     assert child.asked.count("cuda_prepare") == 1
+    child.captured = False  # it has no memory for a second graph
+    assert backend.run_plainly(child, request, call_us=500.0) is None
+    child.captured = True
     more = RoundRequest(calls=calls(3), plan=RoundPlan(calls=3), tree=TREE, timeout_s=1.0)
     backend.run_plainly(child, more, call_us=500.0)  # a check may have had it prepared for other rounds
     assert child.asked.count("cuda_prepare") == 2

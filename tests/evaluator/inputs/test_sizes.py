@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.inputs.sizes import Sizes, sizes_for_one_module, varied_sizes
+from evaluator.inputs.sizes import Sizes, sizes_for_one_module, sizes_to_check, varied_sizes
 from evaluator.problem import read_problem
 from evaluator.types import Problem
 
@@ -121,3 +121,10 @@ def test_sizes_of_many_axes_are_none_that_take_long() -> None:
 def test_a_workload_may_leave_a_size_to_its_default() -> None:
     problem = _problem(SOURCE.replace('"rows": 64, "width": 512', '"rows": 4096'))
     assert all(one.sizes["rows"] >= 1 for one in varied_sizes(problem, problem.workloads))
+
+
+def test_one_set_of_sizes_lies_above_the_largest() -> None:
+    problem = _problem()
+    above = "rows=65, width=513"
+    assert _labels(list(sizes_to_check(problem, problem.workloads))).count(above) == 1
+    assert above not in _labels(list(varied_sizes(problem, problem.workloads)))

@@ -21,8 +21,8 @@ MOST_FILES = 5
 LINES = (
     (
         "evaluator/types.py",
-        '    CUDA = "cuda"\n\n\nclass Domain',
-        '    CUDA = "cuda"\n    TORCHSCRIPT = "torchscript"\n\n\nclass Domain',
+        "\n\n\nclass Domain",  # after the last language
+        '\n    TORCHSCRIPT = "torchscript"\n\n\nclass Domain',
     ),
     (
         "evaluator/languages/__init__.py",

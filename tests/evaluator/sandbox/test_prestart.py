@@ -227,6 +227,8 @@ def test_a_judge_with_prestarted_children_judges_the_same_and_refills(
     try:
         monkeypatch.setattr(room.children, "prestarted", spares)
         room.warm()
+        assert spares._work is not None
+        spares._work.result(30)
         waiting = set(pids(spares))
         assert len(waiting) == 2
         found = judge.judge(task, candidate(CPP), eager_only(judge, task))

@@ -22,7 +22,7 @@ ONE = Workload(name="a")
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=3, hidden_pairs=1))
     order, notes = [], []
-    monkeypatch.setattr(judge, "tell", lambda **note: notes.append(note))
+    monkeypatch.setattr(judge, "tell", lambda **note: notes.append(note) if note["stage"] == "confirm" else None)
 
     @contextmanager
     def beside() -> Iterator[None]:
@@ -47,7 +47,11 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
     assert found.evidence["confirm"]["why_not"]
     # Two are checked; then three are started for each of three pairs of one workload and for one of the held-out one.
     assert order == ["start", "start", *["others may use the device", "start", "start", "start", "alone"] * 4]
-    told = [(one["step"], one.get("workload"), one.get("pair"), one.get("done"), one.get("total")) for one in notes if one["stage"] == "confirm"]
+    told = [
+        (one["step"], one.get("workload"), one.get("pair"), one.get("done"), one.get("total"))
+        for one in notes
+        if one["stage"] == "confirm"
+    ]
     assert told == [
         ("check", None, None, None, None),
         *[("time", "small", n + 1, n, 4) for n in range(3)],

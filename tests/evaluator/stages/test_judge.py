@@ -17,7 +17,7 @@ from evaluator.screening.screen import screen
 from evaluator.stages.admit import admit
 from evaluator.stages.build import build
 from evaluator.stages.judge import Judge
-from evaluator.types import Evaluation, Verdict
+from evaluator.types import Admission, Evaluation, Problem, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
 
@@ -251,7 +251,7 @@ DENSE_ONLY = """class ModelNew(Base):
 
 
 def test_what_the_judge_has_no_memory_for_is_refused_and_it_lives_on(judge, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise torch.OutOfMemoryError("tried to allocate 12 GiB")
 
     with monkeypatch.context() as patch:
@@ -260,10 +260,32 @@ def test_what_the_judge_has_no_memory_for_is_refused_and_it_lives_on(judge, monk
         assert found.verdict is Verdict.INVALID_REFERENCE
         assert "workload small needs too much memory" in found.reason
         assert "Make the workload smaller" in found.reason
-        patch.setattr(serve, "baseline", full)
+        patch.setattr(serve, "baseline_so_far", full)
         told = serve.answer(judge, json.dumps({"id": 7, "op": "baseline", "problem": to_json(problem())}))
         assert told == {"id": 7, "ok": False, "error": "OutOfMemoryError: tried to allocate 12 GiB"}
     assert admit(judge, problem()).verdict is Verdict.PASSED
+
+
+def test_notes_come_before_the_reply_and_none_after_it(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+
+    def told(judge: Judge, one: Problem) -> Admission:
+        judge.session.on_wait()
+        judge.tell(stage="baseline", mode="eager", workload="small")
+        return admission
+
+    admission = admit(judge, problem())
+    monkeypatch.setattr(serve, "admit", told)
+    asked = {"id": 7, "op": "admit", "problem": to_json(problem())}
+    assert serve.answer(judge, json.dumps(asked), written.append)["ok"]
+    assert written == [], "only who asks for notes gets them"
+    assert serve.answer(judge, json.dumps({**asked, "notes": True}), written.append)["ok"]
+    assert written == [
+        {"id": 7, "note": {"stage": "wait"}},
+        {"id": 7, "note": {"stage": "baseline", "mode": "eager", "workload": "small"}},
+    ]
+    judge.session.on_wait()
+    assert len(written) == 2, "it would be taken for a note of the next request"
 
 
 def test_a_general_domain_has_other_layouts(judge: Judge) -> None:
@@ -334,7 +356,7 @@ def test_a_child_that_was_started_beside_work_that_failed_is_ended(judge, monkey
         started.append(begin(*arguments))
         return started[-1]
 
-    def fail(checker, sizes, how):
+    def fail(checker, sizes):
         raise EvaluatorError("nobody let go of the device")
 
     begin = judge.children.start

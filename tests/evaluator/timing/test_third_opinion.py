@@ -7,8 +7,23 @@ import math
 import pytest
 
 from evaluator.devices.base import PlainLoop
+from evaluator.report import report
 from evaluator.timing import third_opinion
 from evaluator.timing.third_opinion import ThirdOpinion
+from evaluator.types import (
+    Clock,
+    Device,
+    DeviceKind,
+    Environment,
+    Evaluation,
+    Interval,
+    Measurement,
+    Stage,
+    Verdict,
+)
+
+DEVICE = Device(kind=DeviceKind.CPU, name="a CPU", uuid="cpu-0")
+ENVIRONMENT = Environment(python="3.11", torch="2.13")
 
 
 def opinion(**call_us: float) -> ThirdOpinion:
@@ -50,3 +65,17 @@ def test_a_claim_stays_where_times_agree_or_the_plain_gain_is_larger(plain, offi
 def test_both_times_are_told_beside_the_kernels_own() -> None:
     told = opinion(candidate=2.66).told({"candidate": 8.9})
     assert told == {"candidate": {"official_us": 8.9, "plain_us": 2.664, "kernels_us": 2.0, "disagrees": True}}
+
+
+def test_a_report_says_what_disagrees() -> None:
+    told = opinion(candidate=2.66, again=2.66, eager=40.0).told({"candidate": 8.9, "again": 8.9, "eager": 41.0})
+    measurement = Measurement(
+        workload="w", clock=Clock.GRAPH, samples_us=(8.9,), median_us=8.9,
+        interval_us=Interval(low=8.0, high=9.0), baselines=(),
+    )  # fmt: skip
+    found = Evaluation(
+        verdict=Verdict.PASSED, stage=Stage.CONFIRM, reason="right", problem_hash="0" * 64, candidate_hash="0" * 64,
+        evidence={"third_opinion": {"w": told}}, measurements=(measurement,), device=DEVICE, environment=ENVIRONMENT,
+    )  # fmt: skip
+    (line,) = [line.strip() for line in report(found).splitlines() if "plain loop" in line]
+    assert line == "in a plain loop: candidate 2.7 us, kernels 2.0 (disagrees); eager 40.1 us, kernels 2.0"

@@ -11,6 +11,7 @@ import torch
 
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import JUDGED_DTYPES, TensorSpec, dtype_name, write_tree
+from evaluator.child.reference import resizing
 from evaluator.child.results import lazy_form
 from evaluator.child.session import InvalidModule, Session, seed_generators
 
@@ -42,17 +43,21 @@ class Recipes:
         if not isinstance(value, list | tuple):
             raise InvalidModule(f"{request['function']}() returns a {type(value).__name__}, not a list")
         tensors: list[torch.Tensor] = []
-        tree = write_tree(list(value), tensors)
+        changed = resizing.changes(request["sizes"])
+        tree = resizing.with_arguments(
+            write_tree(list(value), tensors), resizing.changes(request["sizes"], arguments=True)
+        )
         for index, tensor in enumerate(tensors):
             _check_judged(tensor, f"{request['function']}() returns tensor {index}")
-        return {"tree": tree, "tensors": self._claims([tensors])[0]}
+        of_inputs = request["function"] == "get_inputs"
+        made = [resizing.resized(tensor, changed) for tensor in tensors] if of_inputs else tensors
+        return {"tree": tree, "tensors": self._claims([made])[0]}
 
     def draws(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Return the tensors at "positions" that get_inputs returns under each of several "seeds"."""
         drawn = []
         for seed in request["seeds"]:
-            tensors: list[torch.Tensor] = []
-            write_tree(list(self._call(self._session.module.get_inputs, request["sizes"], seed)), tensors)
+            tensors = self._drawn(request["sizes"], seed)
             drawn.append([tensors[position] for position in request["positions"]])
         return {"draws": self._claims(drawn)}
 
@@ -61,12 +66,17 @@ class Recipes:
         far as drawing takes no longer than "limit_s" seconds."""
         drawn, start = [], time.monotonic()
         for seed in request["seeds"]:
-            tensors: list[torch.Tensor] = []
-            write_tree(list(self._call(self._session.module.get_inputs, request["sizes"], seed)), tensors)
+            tensors = self._drawn(request["sizes"], seed)
             drawn.append([TensorSpec.of(tensor).to_json() for tensor in tensors])
             if time.monotonic() - start > request["limit_s"]:
                 break
         return {"layouts": drawn}
+
+    def _drawn(self, sizes: dict[str, Any], seed: int) -> list[torch.Tensor]:
+        tensors: list[torch.Tensor] = []
+        write_tree(list(self._call(self._session.module.get_inputs, sizes, seed)), tensors)
+        changed = resizing.changes(sizes)
+        return [resizing.resized(tensor, changed) for tensor in tensors]
 
     def _claims(self, drawn: list[list[torch.Tensor]]) -> list[list[dict[str, Any]]]:
         """Keep tensors on the device until the next request, and claim them."""
@@ -117,8 +127,8 @@ def _check_judged(tensor: torch.Tensor, place: str) -> None:
 
 
 def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Return the sizes that a function's signature names; all of them if it takes **kwargs."""
+    """Return the sizes that a function's signature names; all that have names if it takes **kwargs."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-        return sizes
+        return resizing.named_sizes(sizes)
     return {p.name: sizes[p.name] for p in parameters if p.name in sizes}

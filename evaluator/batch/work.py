@@ -1,0 +1,203 @@
+"""Do the work of a bundle on this machine, which needs no network, database or service.
+
+Each answer is written as soon as it is there: a job that a scheduler ends loses the task in progress alone, and the
+same command goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from evaluator.batch.lines import Answer, BadLine, Header, Task, TaskKind, answered, read_bundle, write_line
+from evaluator.batch.served import JudgeFault, ServedJudge
+from evaluator.schema import SchemaError, from_json, to_json
+from evaluator.types import (
+    Admission,
+    BaselineReport,
+    BuildReport,
+    Device,
+    Environment,
+    Evaluation,
+    Verdict,
+)
+
+DEADLINES_S = {"describe": 300.0, "admit": 600.0, "baseline": 1800.0, "build": 300.0, "judge": 900.0, "confirm": 1800.0}
+"""Longer than a service's: here nobody waits for an answer, and compilers find cold caches."""
+MOST_FAULTS = 3
+_OK, _INCOMPLETE, _USAGE, _INTERNAL = 0, 1, 2, 3
+
+T = TypeVar("T")
+
+
+class Asked(Protocol):
+    """What answers requests: a served judge."""
+
+    def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The device and the versions of this machine."""
+
+    device: Device
+    environment: Environment
+
+    def misfit(self, task: Task) -> str:
+        """Return the reason why this machine cannot do a task, "" if it can."""
+        if task.baseline is None:
+            return ""
+        theirs = task.baseline.device.name, task.baseline.environment
+        if self.device.name != theirs[0]:
+            return f"the baselines were timed on {theirs[0]}, and this is {self.device.name}"
+        if self.environment.key == theirs[1].key:
+            return ""
+        ours, other = to_json(self.environment), to_json(theirs[1])
+        changed = [f"{name} {other[name]}, here {ours[name]}" for name in ours if ours[name] != other[name]]
+        return f"the baselines were timed with other versions: {', '.join(changed)}"
+
+
+def work(bundle: Path, results: Path, device: str, *, seconds: float | None = None, command: Sequence[str] = ()) -> int:
+    """Do what a bundle asks for and is not answered in `results` yet.
+
+    No task begins after `seconds`. `command` is the judge's, by default this Python's.
+    Exit status: 0 all is answered; 1 some is left; 2 no bundle; 3 the judge fails.
+    """
+    try:
+        header, tasks, faults = read_bundle(bundle.read_text(encoding="utf-8"))
+        have = {answer.job_id for answer in answered(_lines(results)) if answer.bundle_id == header.bundle_id}
+    except (OSError, UnicodeDecodeError, BadLine) as error:
+        print(f"error: {bundle}: {error}", file=sys.stderr)
+        return _USAGE
+    for fault in faults:
+        print(f"{bundle}: {fault}", file=sys.stderr)
+    judge = ServedJudge(device, command)
+    try:
+        with results.open("ab") as out:
+            done, left = _work(header, [task for task in tasks if task.job_id not in have], judge, out, seconds)
+    except JudgeFault as fault:
+        print(f"error: {fault}", file=sys.stderr)
+        return _INTERNAL
+    finally:
+        judge.close()
+    print(f"{results}: {len(have)} tasks were answered before, {done} now, {left + len(faults)} are left")
+    return _INCOMPLETE if left or faults else _OK
+
+
+def _work(header: Header, tasks: list[Task], judge: Asked, out: Any, seconds: float | None) -> tuple[int, int]:
+    """Answer tasks until the time is over; return how many are answered, and how many left. Raises JudgeFault."""
+    started, done, faults = time.monotonic(), 0, 0
+    if not tasks:
+        return 0, 0
+    machine = describe(judge)
+    if machine.device.kind is not header.device_kind:
+        raise JudgeFault(
+            f"the bundle is for {header.device_kind.value}, and this device is {machine.device.kind.value}"
+        )
+    for task in tasks:
+        if seconds is not None and time.monotonic() - started >= seconds:
+            break
+        if misfit := machine.misfit(task):
+            print(f"{task.kind.value} {task.job_id}: not done here: {misfit}", file=sys.stderr)
+            continue
+        answer = do(header.bundle_id, task, judge)
+        faults = faults + 1 if answer.error else 0
+        _append(out, write_line(answer))
+        done += 1
+        said = answer.error or _said(answer)
+        print(f"{done}/{len(tasks)} {task.kind.value} {task.job_id}: {said}", file=sys.stderr)
+        if faults >= MOST_FAULTS:
+            raise JudgeFault(f"{faults} tasks in a row failed by a fault of this machine: {answer.error}")
+    return done, len(tasks) - done
+
+
+def describe(judge: Asked) -> Machine:
+    """Return the judge's device and versions. Raises JudgeFault."""
+    said = judge.request("describe", deadline_s=DEADLINES_S["describe"])
+    try:
+        return Machine(from_json(Device, said["device"]), from_json(Environment, said["environment"]))
+    except (SchemaError, KeyError, TypeError) as error:
+        raise JudgeFault(f"describe: {error}") from error
+
+
+def do(bundle_id: str, task: Task, judge: Asked) -> Answer:
+    """Return the answer to one task. A fault of this machine is an answer, too: the work goes back to its queue."""
+
+    def answer(**parts: Any) -> Answer:
+        return Answer(bundle_id=bundle_id, job_id=task.job_id, lease=task.lease, kind=task.kind, **parts)
+
+    def ask(op: str, kind: type[T], **payload: Any) -> T:
+        values = {key: to_json(value) for key, value in payload.items()}
+        result = judge.request(op, deadline_s=DEADLINES_S[op], problem=to_json(task.problem), **values)
+        try:
+            return from_json(kind, result)
+        except SchemaError as error:
+            raise JudgeFault(f"{op}: the judge's answer is invalid: {error}") from error
+
+    try:
+        return answer(**_STEPS[task.kind](task, ask))
+    except JudgeFault as fault:
+        return answer(error=str(fault) or "the judge gave no reason")
+
+
+def _admit(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
+    admission = ask("admit", Admission)
+    follows = {"baseline": ask("baseline", BaselineReport)} if admission.accepted else {}
+    return {"admission": admission, **follows}
+
+
+def _baseline(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
+    return {"baseline": ask("baseline", BaselineReport)}
+
+
+def _build(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
+    build = ask("build", BuildReport, candidate=task.candidate)
+    follows = {"evaluation": _evaluate(task, ask)} if build.evaluation is None else {}
+    return {"build": build, **follows}
+
+
+def _judge(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
+    return {"evaluation": _evaluate(task, ask)}
+
+
+def _evaluate(task: Task, ask: Callable[..., Any]) -> Evaluation:
+    found: Evaluation = ask("judge", Evaluation, candidate=task.candidate, baseline=task.baseline)
+    return found
+
+
+def _confirm(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
+    parts = {"candidate": task.candidate, "champion": task.champion, "baseline": task.baseline}
+    return {"evaluation": ask("confirm", Evaluation, **parts)}
+
+
+_STEPS = {
+    TaskKind.ADMIT: _admit,
+    TaskKind.BASELINE: _baseline,
+    TaskKind.BUILD: _build,
+    TaskKind.JUDGE: _judge,
+    TaskKind.CONFIRM: _confirm,
+}
+
+
+def _said(answer: Answer) -> str:
+    found = answer.evaluation or (answer.build.evaluation if answer.build is not None else None)
+    if found is not None:
+        ratio = found.speedup("fastest") if found.verdict is Verdict.PASSED else None
+        return found.verdict.value + (f", {ratio.value:.2f}x" if ratio is not None else f" ({found.reason})")
+    return answer.admission.reason if answer.admission is not None else "done"
+
+
+def _lines(results: Path) -> list[str]:
+    return results.read_text(encoding="utf-8", errors="replace").split("\n") if results.exists() else []
+
+
+def _append(out: Any, line: str) -> None:
+    """Write a line, begun on a line of its own: the last one may have been cut."""
+    out.write(b"\n" + line.encode() + b"\n")
+    out.flush()
+    os.fsync(out.fileno())

@@ -1,0 +1,108 @@
+"""The words at the top of a kernel's file: provenance, use and caveats."""
+
+from __future__ import annotations
+
+from evaluator.types import Evaluation, Ratio
+from service.exports.base import Export
+from service.exports.parts.embed import one_line
+from service.exports.parts.verified import verified_threads
+
+
+def header(export: Export, module: str = "") -> str:
+    """Return provenance, use and every caveat of a kernel's file, or of a package's `module`."""
+    problem = export.problem
+    rows = [
+        ("problem", f"{one_line(problem.name)}, sha256 {problem.hash}"),
+        ("kernel", f"{export.candidate_id}, sha256 {export.candidate.hash}"),
+        ("", f"{export.candidate.language.value}, proposed by {one_line(export.proposed_by)}"),
+        *_evidence(export.evaluation, confirmed=export.confirmed),
+        *_caveats(export),
+    ]
+    table = "\n".join(f"  {label:<10} {text}" for label, text in rows)
+    call = f"python -m {module}" if module else "python this_file.py"
+    return f"""{_headline(export)}
+
+{table}
+
+Use:    from {module or "this_file"} import ModelNew  (constructed and called as the reference's Model; same parameters)
+Check:  {call} --check  (verifies against the reference on fresh random inputs)
+
+Made by Warpwright.
+"""
+
+
+def _caveats(export: Export) -> list[tuple[str, str]]:
+    """Return in one place what the numbers and the kernel hold for."""
+    problem, threads = export.problem, verified_threads(export)
+    precision = problem.precision.value
+    if problem.error_budget is not None:
+        precision = f"relative error {problem.error_budget:g}"
+    mode = "train" if problem.train else "eval"
+    shapes = (
+        "exactly these shapes (_WW), dense and aligned"
+        if problem.domain.value == "declared"
+        else "any shape and stride"
+    )
+    lines = [
+        ("workloads", ", ".join(one_line(w.name) for w in problem.workloads_for(export.device_kind))),
+        ("measured", f"{export.dated}, on the machine above; another machine has other times"),
+        ("verified", f"{precision} accuracy in {mode} mode, on {shapes}"),
+    ]
+    if threads:
+        counts = " or ".join(map(str, threads))
+        lines.append(("", f"with {counts} CPU thread{'s' * (threads != [1])}: torch.set_num_threads({threads[0]})"))
+    return [
+        *lines,
+        ("beyond it", "the reference answers, with one warning: other shapes, dtypes, layouts, devices, arguments,"),
+        ("", "attributes, modes, hooks; and where gradients are asked for"),
+    ]
+
+
+def _headline(export: Export) -> str:
+    ratio = export.evaluation.speedup("fastest") if export.evaluation else None
+    name = one_line(export.problem.name)
+    if ratio is None:
+        return f"{name}: verified right, not timed."
+    if not export.confirmed:
+        return f"{name}: {ratio.value:.2f} x the fastest baseline when judged once; NOT confirmed by a second session."
+    return f"{name}: {ratio.value:.2f} x as fast as the fastest PyTorch baseline, confirmed."
+
+
+def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[str, str]]:
+    if evaluation is None or evaluation.device is None or evaluation.environment is None:
+        return [("evidence", "none")]
+    versions = evaluation.environment
+    known = {
+        "torch": versions.torch,
+        "triton": versions.triton,
+        "CUDA": versions.cuda,
+        "driver": versions.driver,
+        "compiler": versions.compiler,
+        "Python": versions.python,
+    }
+    rows = [
+        ("device", one_line(evaluation.device.name)),
+        ("versions", ", ".join(f"{name} {one_line(version)}" for name, version in known.items() if version)),
+    ]
+    label = "speedup" if confirmed else "judged"
+    for ratio in evaluation.speedups:
+        if ratio.workload is None:
+            rows.append((label, _ratio(ratio, evaluation)))
+            label = ""
+    return rows
+
+
+def _ratio(ratio: Ratio, evaluation: Evaluation) -> str:
+    against = one_line(ratio.against)
+    if ratio.against == "fastest":
+        against = f"the fastest baseline ({fastest_modes(evaluation)})"
+    low, high = ratio.interval.low, ratio.interval.high
+    return f"{ratio.value:.3f} x against {against}, {ratio.interval.confidence:.4g} interval {low:.3f} to {high:.3f}"
+
+
+def fastest_modes(evaluation: Evaluation) -> str:
+    """Return the Baselines that were the fastest on a Workload of an Evaluation: "compile", or "compile, eager"."""
+    fastest = {
+        min(m.baselines, key=lambda time: time.median_us).mode: None for m in evaluation.measurements if m.baselines
+    }
+    return one_line(", ".join(sorted(fastest))) or "not recorded"

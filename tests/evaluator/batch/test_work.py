@@ -1,0 +1,188 @@
+"""The work of a bundle without a service: written answer by answer, taken up again, faults of the machine told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluator.batch.lines import Answer, Header, Task, TaskKind, answered, write_line
+from evaluator.batch.served import JudgeFault, ServedJudge
+from evaluator.batch.work import work
+from evaluator.schema import to_json
+from evaluator.types import Candidate, DeviceKind, Language, Verdict
+from tests.db.world import DEVICE, ENVIRONMENT, admission, baseline, failed, passed, problem
+
+# Answers as a judge, in order; "die" ends it, "hang" says nothing, a text fails.
+JUDGE = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    script = json.load(open(sys.argv[1]))
+    with open(sys.argv[2], "a") as log: log.write(request["op"] + "\\n")
+    said = script[request["op"]]
+    if said == "die": sys.exit(1)
+    if said == "hang": continue
+    ok = not isinstance(said, str)
+    print(json.dumps({"id": request["id"], "ok": ok, "result" if ok else "error": said}), flush=True)
+"""
+PROBLEM = problem()
+CANDIDATE = Candidate(source="speed=1.5", language=Language.CPP)
+RUNS = passed(PROBLEM, CANDIDATE, 1.5)
+BUILD = {"candidate_hash": CANDIDATE.hash, "signature": "s"}
+DESCRIBED = {"device": to_json(DEVICE), "environment": to_json(ENVIRONMENT), "isolation": []}
+SCRIPT = {
+    "describe": DESCRIBED, "admit": to_json(admission(PROBLEM)), "baseline": to_json(baseline(PROBLEM)),
+    "build": BUILD, "judge": to_json(RUNS), "confirm": to_json(RUNS),
+}  # fmt: skip
+
+
+class Site:
+    """A machine with a bundle, and a judge that answers from a script."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bundle, self.answers = folder / "b.bundle", folder / "b.answers"
+        (folder / "judge.py").write_text(JUDGE, encoding="utf-8")
+        self.log = folder / "log"
+        self.log.touch()
+        self.script(**SCRIPT)
+
+    def script(self, **changes: object) -> None:
+        (self.folder / "script.json").write_text(json.dumps({**SCRIPT, **changes}), encoding="utf-8")
+
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, str(self.folder / "judge.py"), str(self.folder / "script.json"), str(self.log)]
+
+    def write(self, *tasks: Task, kind: DeviceKind = DeviceKind.CPU) -> None:
+        header = Header(bundle_id="bndl_1", device_kind=kind, tasks=len(tasks), created_at="", expires_at="")
+        self.bundle.write_text("\n".join(map(write_line, (header, *tasks))), encoding="utf-8")
+
+    def work(self, seconds: float | None = None) -> int:
+        return work(self.bundle, self.answers, "cpu", seconds=seconds, command=self.command)
+
+    def said(self) -> list[Answer]:
+        return list(answered(self.answers.read_text(encoding="utf-8").split("\n")))
+
+    def asked(self) -> list[str]:
+        return self.log.read_text(encoding="utf-8").split()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def task(number: int, kind: TaskKind = TaskKind.BUILD) -> Task:
+    timed = kind in (TaskKind.BUILD, TaskKind.JUDGE, TaskKind.CONFIRM)
+    return Task(
+        job_id=f"job_{number}",
+        lease=f"lease_{number}",
+        kind=kind,
+        problem=PROBLEM,
+        candidate=CANDIDATE if timed else None,
+        baseline=baseline(PROBLEM) if timed else None,
+    )
+
+
+def test_each_step_is_done_and_the_one_after_it(site: Site) -> None:
+    site.write(*(task(number, kind) for number, kind in enumerate(TaskKind)))
+    assert site.work() == 0
+    assert site.asked() == ["describe", "admit", "baseline", "baseline", "build", "judge", "judge", "confirm"]
+    parts = ("admission", "baseline", "build", "evaluation")
+    assert [[name for name in parts if getattr(one, name) is not None] for one in site.said()] == [
+        ["admission", "baseline"], ["baseline"], ["build", "evaluation"], ["evaluation"], ["evaluation"],
+    ]  # fmt: skip
+    assert {(one.bundle_id, one.job_id, one.lease) for one in site.said()} == {
+        ("bndl_1", f"job_{number}", f"lease_{number}") for number in range(5)
+    }
+
+
+def test_what_the_build_refuses_is_not_judged(site: Site) -> None:
+    site.script(build={**BUILD, "evaluation": to_json(failed(PROBLEM, CANDIDATE, Verdict.BUILD_ERROR))})
+    site.write(task(0))
+    assert site.work() == 0
+    assert site.asked() == ["describe", "build"]
+
+
+def test_a_job_that_was_ended_goes_on_where_it_ended(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.write(task(0, TaskKind.JUDGE), task(1, TaskKind.JUDGE))
+    assert site.work(seconds=0.0) == 1
+    assert site.work() == 0
+    whole = site.answers.read_text(encoding="utf-8")
+    site.answers.write_text(whole[:-50], encoding="utf-8")
+    assert site.work() == 0
+    assert site.asked().count("judge") == 3
+    assert sorted(one.job_id for one in site.said()) == ["job_0", "job_1"]
+    assert site.work() == 0
+    assert "2 tasks were answered before, 0 now, 0 are left" in capsys.readouterr().out
+
+
+def test_a_cut_bundle_is_done_as_far_as_it_goes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.write(task(0, TaskKind.JUDGE), task(1, TaskKind.JUDGE))
+    site.bundle.write_text(site.bundle.read_text(encoding="utf-8")[:-80], encoding="utf-8")
+    assert site.work() == 1
+    assert [one.job_id for one in site.said()] == ["job_0"]
+    assert "cut off" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        ({"environment": to_json(replace(ENVIRONMENT, driver="999.1"))}, "driver None, here 999.1"),
+        ({"device": to_json(replace(DEVICE, name="Other CPU"))}, "timed on Test CPU, and this is Other CPU"),
+    ],
+)
+def test_a_machine_that_differs_from_the_baselines_does_nothing(
+    site: Site, machine: dict[str, object], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.script(describe={**DESCRIBED, **machine})
+    site.write(task(0), task(1, TaskKind.ADMIT))
+    assert site.work() == 1
+    assert [one.job_id for one in site.said()] == ["job_1"]
+    assert words in capsys.readouterr().err
+
+
+def test_a_fault_of_the_machine_is_told_and_three_in_a_row_end_the_work(site: Site) -> None:
+    site.write(*(task(number, TaskKind.JUDGE) for number in range(5)))
+    site.script(judge="no memory")
+    assert site.work() == 3
+    assert [one.error for one in site.said()] == ["judge: no memory"] * 3
+    site.script(judge="die")
+    assert site.work() == 0, "two are left, and each is answered by its fault"
+    assert "ended without an answer" in site.said()[-1].error
+
+
+def test_a_bundle_for_another_kind_of_device_and_no_bundle_are_refused(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.write(task(0, TaskKind.ADMIT), kind=DeviceKind.CUDA)
+    assert site.work() == 3
+    assert "the bundle is for cuda, and this device is cpu" in capsys.readouterr().err
+    site.bundle.write_text("hello", encoding="utf-8")
+    assert site.work() == 2
+    site.bundle.unlink()
+    assert site.work() == 2
+
+
+def test_a_judge_that_hangs_is_replaced(site: Site) -> None:
+    site.script(judge="hang")
+    judge = ServedJudge("cpu", site.command)
+    try:
+        with pytest.raises(JudgeFault, match="in time"):
+            judge.request("judge", deadline_s=0.3)
+        assert judge.request("describe", deadline_s=20.0) == DESCRIBED
+    finally:
+        judge.close()
+
+
+def test_a_judge_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
+    missing: Sequence[str] = (str(tmp_path / "nothing"),)
+    judge = ServedJudge("cpu", missing)
+    with pytest.raises(JudgeFault):
+        judge.request("ping", deadline_s=1.0)

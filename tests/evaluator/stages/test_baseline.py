@@ -1,0 +1,128 @@
+"""Baselines compile beside other work, and what is clearly slower ends after a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from evaluator.device_session import compiling
+from evaluator.errors import CageError
+from evaluator.oracle.oracle import Oracle
+from evaluator.stages.baseline import baseline_so_far
+from evaluator.stages.judge import Judge
+from evaluator.stages.trial import secret_generator
+from evaluator.types import BaselineReport, Problem, Verdict
+from tests.evaluator.rooms import eager_only, forward, problem
+
+SLOW = ("for _ in range(40): y = right(x, self.weight)", "return y")
+
+
+@contextmanager
+def ending(judge: Judge, one: Problem) -> Iterator[Problem]:
+    """A Problem whose children end with the test."""
+    try:
+        yield one
+    finally:
+        judge.session.forget(one)
+
+
+def until_whole(judge: Judge, one: Problem, report: BaselineReport) -> BaselineReport:
+    for _ in range(400):
+        report = baseline_so_far(judge, one, report, patient=True)
+        if not report.pending:
+            return report
+    raise AssertionError("it compiles for ever")
+
+
+def test_the_first_report_has_eager_and_a_later_one_what_compiled(judge: Judge) -> None:
+    with ending(judge, problem()) as one:
+        first = baseline_so_far(judge, one, None)
+        assert ({t.mode for t in first.times}, first.pending) == ({"eager"}, ("compile",))
+        found = judge.judge(one, forward("return right(x, self.weight)"), first)
+        assert found.verdict is Verdict.PASSED
+        assert "so far (compile still compiling)" in found.reason
+        whole = until_whole(judge, one, first)
+    assert {t.mode for t in whole.times} == {"eager", "compile"}
+    assert whole.skipped == {}
+
+
+def test_a_mode_that_fails_is_skipped_with_its_reason(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "COMPILE_S", 0.05)
+    with ending(judge, problem()) as one:
+        whole = until_whole(judge, one, baseline_so_far(judge, one, None))
+    assert {t.mode for t in whole.times} == {"eager"}
+    assert "run" in whole.skipped["compile"]
+    assert "0.05" in whole.skipped["compile"]
+
+
+def test_a_child_that_compiles_stops_while_others_are_timed(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where compilers run kernels. The pause does not count against its limit."""
+    compiler = judge.session.comparators._compiler
+    monkeypatch.setattr(judge.session.comparators, "paused", compiler.paused)
+    with ending(judge, problem()) as one, judge.session.references.lend(one) as reference:
+        (workload, _) = one.workloads
+        oracle = Oracle(one, reference, workload.sizes, secret_generator())
+        judge.session.comparators.prepare(one, workload, ["compile"], oracle)
+        with judge.session.exclusive():
+            (running,) = compiler._running.values()
+            subject = running._subject
+            assert subject is not None
+            assert not subject.child.runs
+            with judge.session.comparators.paused():  # one more reason to stand still
+                pass
+            assert not subject.child.runs
+        assert subject.child.runs
+        assert judge.session.comparators.get(one, workload, "compile", oracle) is subject
+
+
+def test_cases_are_prepared_ahead_once(judge: Judge) -> None:
+    with ending(judge, problem()) as one:
+        judge.check_stage.cases.clear()
+        steps = 0
+        while judge.check_stage.prepare_ahead(one):
+            steps += 1
+        assert steps > 1
+        assert (one.hash, "small") in judge.check_stage.cases
+        assert (one.hash, "odd") not in judge.check_stage.cases  # held out
+        found = judge.judge(one, forward("return right(x, self.weight)"), eager_only(judge, one))
+    assert found.verdict is Verdict.PASSED
+    assert not judge.check_stage.prepare_ahead(one)
+
+
+def test_what_is_clearly_slower_ends_after_a_look(judge: Judge) -> None:
+    one = problem()
+    found = judge.judge(one, forward(*SLOW), eager_only(judge, one), quick=True)
+    assert found.verdict is Verdict.PASSED
+    ratio = found.speedup("fastest")
+    assert ratio is not None
+    assert ratio.interval.high < 0.8
+    assert found.reason == (
+        f"right on {sum(found.evidence['correctness']['checked_calls'].values())} checks, slower:"
+        f" {ratio.value:.2f}x the fastest baseline"
+    )
+    assert list(found.evidence["correctness"]["checked_calls"]) == ["small"]
+
+
+def test_what_is_not_slower_goes_through_everything(judge: Judge) -> None:
+    one = problem()
+    wrong_at_few_rows = forward("y = right(x, self.weight)", "return y if x.shape[0] > 1 else y * 2")
+    found = judge.judge(one, wrong_at_few_rows, eager_only(judge, one), quick=True)
+    assert found.verdict is Verdict.INCORRECT_VALUES
+
+
+def test_a_quick_judgement_refuses_what_is_wrong_at_first_sight(judge: Judge) -> None:
+    one = problem()
+    found = judge.judge(one, forward(SLOW[0], "return y * 1.01"), eager_only(judge, one), quick=True)
+    assert found.verdict is Verdict.INCORRECT_VALUES
+
+
+def test_a_compiled_child_that_cannot_be_moved_is_not_timed(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise CageError("a compiled baseline cannot be moved to core 1: Operation not permitted")
+
+    monkeypatch.setattr(judge.backend, "place", fail)
+    with ending(judge, problem()) as one:
+        whole = until_whole(judge, one, baseline_so_far(judge, one, None))
+    assert "cannot be moved" in whole.skipped["compile"]

@@ -1,0 +1,140 @@
+"""The repetitions of a confirmation: what one close look adds to all, and the processes that serve them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from evaluator.device_session import DeviceSession
+from evaluator.errors import Rejection
+from evaluator.stages.candidate_children import CandidateChildren
+from evaluator.stages.confirm_times import RepeatedTimes
+from evaluator.stages.fresh_processes import EAGER, FreshProcesses
+from evaluator.types import Candidate, DeviceKind, Language, Problem, Stage, Verdict, Workload
+from tests.evaluator.rooms import problem
+
+CANDIDATE = Candidate(source="x", language=Language.TORCH)
+
+
+def test_what_a_close_look_adds_counts_in_every_repetition() -> None:
+    times = RepeatedTimes(Workload(name="a"), looked_at=1)
+    double = math.log(2)
+    # The second repetition was slowed by half already: its ratios and times say so.
+    times.log_ratios = {"eager": [double, double - math.log(1.5)], "champion": [0.0, -math.log(1.5) + math.log(1.1)]}
+    times.rounds = {"candidate": [10.0, 15.0], "eager": [20.0, 20.0], "champion": [10.0, 11.0]}
+    times.slower = {"candidate": 1.5, "champion": 1.1, "eager": 1.0}
+    times.spread_adjustments()
+    assert times.log_ratios["eager"] == pytest.approx([double - math.log(1.5)] * 2)
+    assert times.log_ratios["champion"] == pytest.approx([math.log(1.1 / 1.5)] * 2)
+    assert times.rounds["candidate"] == pytest.approx([15.0, 15.0])
+    assert times.rounds["eager"] == [20.0, 20.0]
+    assert times.fastest == "eager"
+
+
+def test_without_a_close_look_nothing_is_added() -> None:
+    times = RepeatedTimes(Workload(name="a", held_out=True))
+    times.log_ratios, times.rounds = {"eager": [0.5, 0.6]}, {"candidate": [1.0, 1.0], "eager": [2.0, 2.0]}
+    times.spread_adjustments()
+    assert times.log_ratios == {"eager": [0.5, 0.6]}
+
+
+class Child:
+    """A started child that notes what is done to it."""
+
+    def __init__(self, name: str, log: list[str]) -> None:
+        self.name, self._log, self.child = name, log, self
+
+    def freeze(self) -> None:
+        self._log.append(f"stop {self.name}")
+
+    def drop_module(self) -> None:
+        self._log.append(f"drop {self.name}")
+
+
+class Device:
+    """A session and its starter of children, on a device with so much free memory. The n-th Candidate may fail."""
+
+    def __init__(self, kind: DeviceKind, free_bytes: int | None, fails: int | None = None) -> None:
+        self.log: list[str] = []
+        self.started = self.ended = self.held = self._candidates = 0
+        self._lock, self._fails = threading.Lock(), fails
+        self.backend = SimpleNamespace(kind=kind, free_bytes=lambda: free_bytes)
+        self.sharing = SimpleNamespace(in_background=self._hold)
+        self.references = SimpleNamespace(start=lambda _: self._start("reference"))
+        self.children = SimpleNamespace(end=self._end)
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        with self._lock:
+            self.held += 1
+        yield
+
+    def start(self, candidate: Candidate, stage: Stage) -> Child:
+        return self._start("candidate")
+
+    def _start(self, name: str) -> Child:
+        with self._lock:
+            self.started += 1
+            self._candidates += name == "candidate"
+            if name == "candidate" and self._candidates == self._fails:
+                raise Rejection(Verdict.RUNTIME_ERROR, Stage.CONFIRM, "it does not load")
+        return Child(name, self.log)
+
+    def _end(self, child: Child) -> None:
+        self.ended += 1
+
+    def processes(self, sets: int) -> FreshProcesses:
+        suspects = {"candidate": CANDIDATE, "again": CANDIDATE}
+        one: Problem = problem()
+        return FreshProcesses(cast(DeviceSession, self), cast(CandidateChildren, self), one, suspects, sets)
+
+
+def serve(processes: FreshProcesses, turns: int) -> list[Any]:
+    seen = []
+    for turn in range(turns):
+        with processes.turn(turn) as subjects:
+            assert list(subjects) == ["candidate", "again", EAGER]
+            seen.append(tuple(map(id, subjects.values())))
+    return seen
+
+
+def test_on_a_gpu_all_sets_start_together_and_serve_every_workload() -> None:
+    device = Device(DeviceKind.CUDA, 80 << 30)
+    with device.processes(8) as processes:
+        processes.begin()
+        processes.begin()
+        processes.wait()
+        assert (device.started, device.held) == (24, 24), "once, each while the device is shared"
+        assert device.log.count("stop candidate") == 16, "candidates lie stopped until their turn"
+        assert serve(processes, 8) == serve(processes, 8), "the next workload gets the same ones"
+        assert device.log.count("drop candidate") == 32
+        assert device.ended == 0
+    assert device.ended == 24
+
+
+@pytest.mark.parametrize(("kind", "free_bytes"), [(DeviceKind.CPU, None), (DeviceKind.CUDA, 8 << 30)])
+def test_elsewhere_each_turn_starts_its_own(kind: DeviceKind, free_bytes: int | None) -> None:
+    device = Device(kind, free_bytes)
+    with device.processes(8) as processes:
+        processes.begin()
+        processes.wait()
+        assert device.started == 0
+        serve(processes, 3)
+        assert (device.started, device.ended, device.held) == (9, 9, 0)
+    assert device.ended == 9
+
+
+@pytest.mark.parametrize("kind", [DeviceKind.CPU, DeviceKind.CUDA])
+def test_what_did_start_is_ended_where_one_does_not(kind: DeviceKind) -> None:
+    device = Device(kind, 80 << 30, fails=2)
+    with device.processes(2) as processes:
+        processes.begin()
+        with pytest.raises(Rejection, match="does not load"):
+            serve(processes, 2)
+    assert device.ended == device.started - 1 > 1

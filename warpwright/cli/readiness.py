@@ -1,0 +1,81 @@
+"""Refuse work at once that this machine cannot judge, in the words of `warpwright doctor`."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpwright.cli import evaluator_process
+from warpwright.cli.device import gpus, kind_of
+from warpwright.errors import BadUsage, Missing
+
+LEAST_FREE_BYTES = 1 << 30
+LIMIT_S = 60.0
+
+
+def check_ready(device: str, folder: Path) -> None:
+    """Raise BadUsage for a GPU that is not there, Missing where kernels for this device cannot be judged here."""
+    number = 0 if kind_of(device) == "cpu" else int(device.partition(":")[2])
+    found = gpus()
+    if kind_of(device) == "cuda" and number >= len(found):
+        have = f"this machine has {len(found)} NVIDIA device(s)" if found else "there is no NVIDIA device"
+        raise BadUsage(f"{device}: {have}. Use --device cpu, or --server for a service with a GPU")
+    check_disk(folder)
+    check_judge(kind_of(device))
+
+
+def check_disk(folder: Path) -> None:
+    """Raise Missing where the data folder cannot be written, or its disk is full."""
+    problem = disk_problem(folder)
+    if problem:
+        raise Missing(f"the data folder {folder} {problem}")
+
+
+def disk_problem(folder: Path) -> str:
+    """Return what keeps the stack from writing to a data folder, with what to do; "" if nothing does."""
+    place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not os.access(place, os.W_OK):
+        return "is not writable: set WARPWRIGHT_DATA_DIR (or --data) to another folder"
+    free = shutil.disk_usage(place).free
+    if free < LEAST_FREE_BYTES:
+        return f"has {free / 1e9:.1f} GB free and needs 1.1: make room, or set WARPWRIGHT_DATA_DIR (or --data)"
+    return ""
+
+
+def check_judge(kind: str) -> None:
+    """Raise Missing where the judge's own examination says that it cannot judge on this kind of device."""
+    try:
+        _, output, errors = evaluator_process.capture(["doctor", "--brief", "--json", "-"], timeout_s=LIMIT_S)
+        report = json.loads(output)
+    except subprocess.TimeoutExpired:
+        raise Missing(f"the judge's own checks did not end within {LIMIT_S:.0f} s: see `warpwright doctor`") from None
+    except ValueError:
+        raise Missing(f"the judge does not start: {(errors or output).strip()[-1000:]}") from None
+    if not report[f"can_judge_{kind}"]:
+        raise Missing(f"kernels cannot be judged on {kind} here.\n{_words(report['findings'], kind)}")
+
+
+def _words(findings: Sequence[Mapping[str, Any]], kind: str) -> str:
+    needs = ("judging", "cuda") if kind == "cuda" else ("judging",)
+    failing = [one for one in findings if not one["ok"] and one["need"] in needs]
+    return "\n".join(f"  {one['name']}: {one['found']}. {one['advice']}" for one in failing)
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise BadUsage where another program listens on a port, or the address is not this machine's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            used = error.errno == errno.EADDRINUSE
+            why = "is in use by another program" if used else f"cannot be listened on: {error.strerror or error}"
+            raise BadUsage(f"{host}:{port} {why}. Choose another with --port, or --port 0 for a free one") from error
