@@ -58,6 +58,7 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
     os.dup2(2, 1)
     try:
         judge = Judge(make_backend(device), protocol=protocol)
+        judge.compiles_ahead = True
     except (EvaluatorError, ValueError) as error:
         log.error("%s", error)
         return 3

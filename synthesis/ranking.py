@@ -113,7 +113,7 @@ def ranked(drafts: Iterable[tuple[str, Draft]], workloads: list[list[Rows]]) -> 
     The order stays where a plan has no rows.
     """
     listed = list(drafts)
-    if not any(workloads):
+    if not listed or not any(workloads):
         return [draft for _, draft in listed]
 
     def cost(entry: tuple[str, Draft]) -> float:

@@ -51,6 +51,7 @@ class Judge:
         self.protocol = protocol
         self._versions = backend.environment()
         self.lost = self.suspicious = False
+        self.compiles_ahead = False  # Baselines compile during admission, since a search comes next
         self.expected: Problem | None = None  # Candidates of it are likely to come next
         self.tell: Tell = silent  # told what the judge is doing, for people who wait
         self.session.on_wait = lambda: self.tell(stage="wait")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from synthesis.blocks.attend import JOIN, LAUNCH, write_kernel
 from synthesis.blocks.block import MATMULS, Code, base, compute, strip
-from synthesis.blocks.tile import Tile, TileWriter, attempt, covers, evaluate, reads, symbols, walk, whole
+from synthesis.blocks.tile import Tile, attempt, covers, evaluate, reads, symbols, walk
 from synthesis.expr import Expr
 from synthesis.graph.build import Builder
 from synthesis.graph.nodes import FLOATS, Formula, Node
@@ -205,7 +206,7 @@ class Attention:
         ]
         sizes = symbols(exprs, extents)
         name = f"attend_{node.name}"
-        text, pieces = self._kernel(name, loads, sizes, row)
+        text, pieces = write_kernel(self, name, loads, sizes, row)
         arguments = [host.contiguous(n) for n in loads]
         out = host.allocate(node, host.device())
         host.used_symbols |= set(sizes)
@@ -218,156 +219,3 @@ class Attention:
         if any(e.op == "reduce" for e in walk([self.k, self.v])):
             tunables["ATTEND_WARPS"] = [8, 4, 2]  # each thread holds less of the rows that it reduces
         return Code([text, JOIN], {"attend": LAUNCH}, tunables, pieces)
-
-    def _kernel(self, name: str, loads: list[Node], sizes: list[str], row: Affine) -> tuple[str, set[str]]:
-        depth, depth_v = self.found.q.shape[-1], self.shape[-1]
-        lines: list[str] = []
-        pieces: set[str] = set()
-        used = {
-            *sizes,
-            *self.pairs,
-            "o2",
-            "m",
-            "n",
-            "j",
-            "row",
-            "peak",
-            "total",
-            "acc",
-            "parts",
-            "span",
-            "score",
-            "zero",
-        }
-        used |= {"larger", "shift", "weights", "scale", "q", "k", "v", "pair", "start", "end", "product", "out"}
-        used |= {f"{n.name}_ptr" for n in loads}
-
-        def writer(rows: set[str], indent: str, **more: object) -> TileWriter:
-            return TileWriter(
-                None, "held", self.found.q.dtype == "float32", lines, pieces, {}, {}, used, indent,  # type: ignore[arg-type]
-                row_variables=frozenset(rows), **more,  # type: ignore[arg-type]
-            )  # fmt: skip
-
-        lines += self._head(row)
-        lines += ["    j_q = tl.arange(0, DEPTH)[None, :]", f"    q_column = j_q < {whole(depth)}"]
-        lines.append("    q_inside = row_inside & q_column")
-        w = writer({"o2", "m"}, "    ", masks=("q_inside", "row_inside", "q_column"), column="j_q")
-        q = w.operand(self.q, "q_tile")
-        lines.append(f"    q = tl.broadcast_to({q}, [ROWS, DEPTH])")
-        lines += [
-            '    peak = tl.full([ROWS, 1], float("-inf"), tl.float32)',
-            "    total = tl.zeros([ROWS, 1], tl.float32)",
-            "    acc = tl.zeros([ROWS, DEPTH_V], tl.float32)",
-            f"    end = tl.minimum(tl.program_id(2) * span + span, {whole(self.keys)})",
-        ]
-        ready = {}
-        for letter, operand, extent, columns in (("k", self.k, depth, "DEPTH"), ("v", self.v, depth_v, "DEPTH_V")):
-            lines.append(f"    j_{letter} = tl.arange(0, {columns})[None, :]")
-            lines.append(f"    {letter}_column = j_{letter} < {whole(extent)}")
-            masks = ("", "", f"{letter}_column")
-            ready[letter] = writer({"n"}, "    ", masks=masks, column=f"j_{letter}").before_loop(operand, "BLOCK")
-        lines += [
-            "    for start in range(tl.program_id(2) * span, end, BLOCK):",
-            "        n = (start + tl.arange(0, BLOCK)[:, None]).to(INDEX)",
-            "        key_inside = n < end",
-            "        k_inside = key_inside & k_column",
-        ]
-        w = writer({"n"}, "        ", masks=("k_inside", "key_inside", "k_column"), column="j_k", ready=ready["k"])
-        lines.append(f'        product = tl.dot(q, tl.trans({w.operand(self.k, "k_tile")}), input_precision="ieee")')
-        lines += ["        j_n = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)", "        n_column = j_n < end"]
-        lines.append("        n_inside = row_inside & n_column")
-        masks, given = ("n_inside", "row_inside", "n_column"), {id(self.found.product): "product"}
-        w = writer({"o2", "m"}, "        ", masks=masks, column="j_n", given=given)
-        lines += [
-            f'        score = tl.where(n_column, {w.value(self.score)}, float("-inf"))',
-            "        larger = tl.maximum(peak, tl.max(score, axis=1, keep_dims=True))",
-            '        shift = tl.where(larger == float("-inf"), 0.0, larger)',
-            "        weights = tl.exp2((score - shift) * 1.4426950408889634)",
-            "        scale = tl.exp2((peak - shift) * 1.4426950408889634)",
-            "        total = total * scale + tl.sum(weights, axis=1, keep_dims=True)",
-            "        v_inside = key_inside & v_column",
-        ]
-        w = writer({"n"}, "        ", masks=("v_inside", "key_inside", "v_column"), column="j_v", ready=ready["v"])
-        lines += [
-            f"        v = {w.operand(self.v, 'v_tile')}",
-            '        acc = tl.dot(weights.to(TYPE), v, acc * scale, input_precision="ieee")',
-            "        peak = larger",
-            "    j = tl.arange(0, DEPTH_V)[None, :]",
-            f"    inside = row_inside & (j < {whole(depth_v)})",
-            "    if SPLIT:",
-            "        place = row * tl.num_programs(2) + tl.program_id(2)",
-            f"        tl.store(parts_ptr + place * {whole(depth_v)} + j, acc, mask=inside)",
-            "        tl.store(peaks_ptr + place, peak, mask=row_inside)",
-            "        tl.store(totals_ptr + place, total, mask=row_inside)",
-            "    else:",
-            *(["        total = tl.where(total == 0.0, 1.0, total)"] if self.found.safe else []),
-            f"        tl.store(out_ptr + row * {whole(depth_v)} + j, acc / total, mask=inside)",
-        ]
-        pointers = [f"{n.name}_ptr" for n in loads] + ["out_ptr", "parts_ptr", "peaks_ptr", "totals_ptr"]
-        constants = ["ROWS", "BLOCK", "DEPTH", "DEPTH_V", "SPLIT", "INDEX", "TYPE"]
-        parameters = ", ".join([*pointers, *sizes, "span", *(f"{c}: tl.constexpr" for c in constants)])
-        return "\n".join(["@triton.jit", f"def {name}({parameters}):", *lines]), pieces
-
-    def _head(self, row: Affine) -> list[str]:
-        """Return the lines that find this program's rows."""
-        lines = ["    zero = tl.zeros([1, 1], tl.float32)", "    pair = tl.program_id(1).to(INDEX)"]
-        names = list(self.pairs)
-        for number, name in enumerate(names):
-            inner = product([self.pairs[o] for o in names[number + 1 :]], self.one)
-            text = "pair" if inner.equals(1) else f"pair // {whole(inner)}"
-            lines.append(f"    {name} = {text}" + (f" % {whole(self.pairs[name])}" if number else ""))
-        rows = self.queries * (self.group or self.one)
-        lines.append("    at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]")
-        lines.append(f"    row_inside = at < {whole(rows)}")
-        lines.append(f"    at = tl.minimum(at, {whole(rows)} - 1).to(INDEX)")
-        if self.group is not None:
-            lines.append("    o2 = at" if self.queries.equals(1) else f"    o2 = at // {whole(self.queries)}")
-        if not self.queries.equals(1):
-            lines.append("    m = at" if self.group is None else f"    m = at % {whole(self.queries)}")
-        lines.append(f"    row = at * 0 + {row.text()}")
-        return lines
-
-
-JOIN = '''@triton.jit
-def join_parts(
-    parts_ptr, peaks_ptr, totals_ptr, out_ptr, parts, depth,
-    PARTS: tl.constexpr, DEPTH: tl.constexpr, SAFE: tl.constexpr
-):
-    """Join the parts of one row, each relative to its own peak."""
-    row = tl.program_id(0).to(tl.int64)
-    part = tl.arange(0, PARTS)[:, None]
-    j = tl.arange(0, DEPTH)[None, :]
-    peaks = tl.load(peaks_ptr + row * parts + part, mask=part < parts, other=float("-inf"))
-    totals = tl.load(totals_ptr + row * parts + part, mask=part < parts, other=0.0)
-    values = tl.load(parts_ptr + (row * parts + part) * depth + j, mask=(part < parts) & (j < depth), other=0.0)
-    peak = tl.max(peaks, axis=0, keep_dims=True)
-    scale = tl.exp2((peaks - tl.where(peak == float("-inf"), 0.0, peak)) * 1.4426950408889634)
-    total = tl.sum(totals * scale, axis=0, keep_dims=True)
-    if SAFE:
-        total = tl.where(total == 0.0, 1.0, total)
-    value = tl.sum(values * scale, axis=0, keep_dims=True) / total
-    tl.store(out_ptr + row * depth + j, value, mask=j < depth)'''
-
-LAUNCH = '''
-def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind, safe):
-    """Split the keys until there are PROGRAMS programs, as far as there are keys; then join the parts of each row."""
-    block, depths = CONFIG["KEYS"], [max(16, triton.next_power_of_2(d)) for d in (depth, depth_v)]
-    together = max(16, min(CONFIG["QUERIES"], triton.next_power_of_2(rows)))
-    programs = pairs * triton.cdiv(rows, together)
-    wanted = max(1, min(64, CONFIG["PROGRAMS"] // max(1, programs), triton.cdiv(keys, block)))
-    span = max(block, triton.cdiv(triton.cdiv(keys, wanted), block) * block)
-    parts = max(1, triton.cdiv(keys, span))
-    total, where = out.numel() // depth_v, {"dtype": torch.float32, "device": out.device}
-    kept = [out, out, out]
-    if parts > 1:
-        kept = [torch.empty((total, parts, depth_v), **where)] + [torch.empty((total, parts), **where) for _ in "12"]
-    step = block * sum(depths) * out.element_size()
-    options = {"num_warps": CONFIG["ATTEND_WARPS"], "num_stages": max(1, min(CONFIG["ATTEND_STAGES"], 180000 // step))}
-    constants = {"ROWS": together, "BLOCK": block, "DEPTH": depths[0], "DEPTH_V": depths[1], "SPLIT": parts > 1}
-    constants |= {"INDEX": _index(tensors), "TYPE": kind}
-    grid = (triton.cdiv(rows, together), pairs, parts)
-    kernel[grid](*tensors, out, *kept, *sizes, span, **constants, **options)
-    if parts > 1:
-        shape = {"PARTS": triton.next_power_of_2(parts), "DEPTH": depths[1], "SAFE": safe}
-        join_parts[(total,)](*kept, out, parts, depth_v, **shape, num_warps=4)
-'''

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from synthesis.blocks.block import MATMULS, Code, base, compute
-from synthesis.blocks.tile import Tile, TileWriter, attempt, covers, evaluate, reads, symbols, walk, whole
+from synthesis.blocks.tile import Pen, Tile, attempt, covers, evaluate, reads, symbols, walk, whole
 from synthesis.expr import COSTLY, Expr
 from synthesis.graph.nodes import FLOATS, Node
 from synthesis.graph.sizes import Size, product
@@ -216,12 +216,7 @@ class Product:
         used |= set(totals)
         rows, columns, depth = whole(self.rows), whole(first.columns), whole(first.depth)
 
-        def writer(row: str, indent: str, **more: object) -> TileWriter:
-            return TileWriter(
-                None, "held", exact, lines, pieces, {}, {}, used, indent,  # type: ignore[arg-type]
-                row_variables=frozenset({row}), **more,  # type: ignore[arg-type]
-            )  # fmt: skip
-
+        writer = Pen(exact, used, lines, pieces).writer
         lines += [
             "    zero = tl.zeros([1, 1], tl.float32)",
             "    m = tl.arange(0, ROWS)[:, None] + tl.program_id(1) * ROWS",
@@ -234,7 +229,7 @@ class Product:
         loop = f"tl.range(0, {depth}, DEPTH, num_stages=STAGES)" if vector else f"range(0, {depth}, DEPTH)"
         lines += [f"    for start in {loop}:", "        j = start + tl.arange(0, DEPTH)[None, :]"]
         lines += [f"        column_inside = j < {depth}", "        inside = row_inside & column_inside"]
-        w = writer("m", "        ")
+        w = writer({"m"}, "        ")
         if vector:
             a = w.value(self.a)
         else:
@@ -243,7 +238,7 @@ class Product:
                 a = w.assign("a", f"tl.broadcast_to({a}, [ROWS, DEPTH])")
         for total, b in zip(totals, self.b, strict=True):
             # A weight's row that is beyond the last is the last once more: no mask along the rows.
-            own = writer("n", "        ", masks=("column_inside", "", "column_inside"))
+            own = writer({"n"}, "        ", masks=("column_inside", "", "column_inside"))
             if vector:
                 lines.append(f"        {total} += {own.value(b)} * {a}")
             else:
@@ -258,9 +253,9 @@ class Product:
         ]
         for total, bias in zip(totals, self.biases, strict=True):
             if bias is not None:
-                lines.append(f"    {total} += {writer('m', '    ').value(bias)}")
+                lines.append(f"    {total} += {writer({'m'}, '    ').value(bias)}")
         given = dict(zip(map(id, self.products), totals, strict=True))
-        value = writer("m", "    ", given=given).value(self.out)
+        value = writer({"m"}, "    ", given=given).value(self.out)
         held = Tile({"m": self.rows}, first.columns, self.one)
         place = linear((held.at["m"], held.column), (self.rows, first.columns), self.one)
         row = f"m * {columns}" if place.coefficient("m") is not None else "m * 0"

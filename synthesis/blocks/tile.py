@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr, Table
@@ -151,6 +152,23 @@ class TileWriter(Writer):
         return self.across(expr, f"tl.where({self.masks[0]}, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
 
 
+@dataclass(slots=True)
+class Pen:
+    """The lines of one kernel, which several writers of tiles add to."""
+
+    exact: bool
+    used: set[str]
+    lines: list[str] = field(default_factory=list)
+    pieces: set[str] = field(default_factory=set)
+
+    def writer(self, rows: Iterable[str], indent: str, **more: Any) -> TileWriter:
+        """Return a writer of tiles whose rows are these variables."""
+        return TileWriter(
+            None, "held", self.exact, self.lines, self.pieces, {}, {}, self.used, indent,  # type: ignore[arg-type]
+            row_variables=frozenset(rows), **more,
+        )  # fmt: skip
+
+
 def covers(expr: Expr, row_variables: frozenset[str]) -> bool:
     """Return whether a value differs by row and by column, as a product's operand must."""
     names = {v for e in walk([expr]) if e.op == "load" for v, _ in e.data[1].terms}
@@ -173,6 +191,7 @@ def whole(size: Size) -> str:
 
 __all__ = [
     "INNER",
+    "Pen",
     "Tile",
     "TileWriter",
     "attempt",

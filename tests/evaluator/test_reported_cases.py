@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from evaluator.device_session.comparators import ComparatorCache
 from evaluator.errors import EvaluatorError, ProblemError
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
@@ -47,6 +49,12 @@ def module(state: str, body: str) -> Problem:
 
 def copy_of(problem: Problem) -> str:
     return problem.source.replace("class Model(", "class ModelNew(")
+
+
+def by_id(cases: dict[str, tuple[Any, ...]], rare: str) -> list[Any]:
+    """Return parameters by their ids. Those whose ids are named in `rare` run with `--soak`."""
+    marks = dict.fromkeys(rare.split(", "), (pytest.mark.soak,))
+    return [pytest.param(*values, id=name, marks=marks.get(name, ())) for name, values in cases.items()]
 
 
 def assert_judged(judge: Judge, problem: Problem, wrong: str = "") -> None:
@@ -136,7 +144,9 @@ def get_init_inputs():
 """
 
 
-@pytest.mark.parametrize("name", ["constants_scan_one_shape", "constants_scan_tail"])
+@pytest.mark.parametrize(
+    "name", ["constants_scan_one_shape", pytest.param("constants_scan_tail", marks=pytest.mark.soak)]
+)
 def test_constants_of_the_module_are_varied(judge: Judge, name: str) -> None:
     found = judge.judge(GENERAL, candidate(source(name), head=""), eager_only(judge, GENERAL))
     assert found.verdict is Verdict.INCORRECT_VALUES, (found.verdict, found.reason)
@@ -150,7 +160,7 @@ def test_sizes_are_shown_on_admission(judge: Judge) -> None:
     assert {"rows=255", "length=4096"} <= set(admit(judge, GENERAL).evidence["varied_sizes"])
 
 
-@pytest.mark.parametrize("place", ["x.shape == (8, 48)", "x.shape[0] == 8", "x.shape[1] == 48"])
+@pytest.mark.parametrize("place", ["x.shape[0] == 8", pytest.param("x.shape[1] == 48", marks=pytest.mark.soak)])
 def test_dimensions_that_nothing_names_are_varied(judge: Judge, place: str) -> None:
     problem = read_problem(NAMELESS, "nameless")
     narrow = copy_of(problem).replace("self.linear(x))", f"self.linear(x) if {place} else x.new_zeros(len(x), 32))")
@@ -162,6 +172,7 @@ def test_a_kernel_for_every_dimension_is_accepted(judge: Judge) -> None:
     assert_judged(judge, read_problem(NAMELESS, "nameless"))
 
 
+@pytest.mark.soak
 def test_sizes_that_end_the_reference_are_left_out(judge: Judge) -> None:
     text = NAMELESS.replace("    def forward(self, x):\n", "    def forward(self, x):\n        EXIT\n")
     problem = read_problem(text.replace("EXIT", "len(x) > 8 and __import__('os').abort()"), "p")
@@ -224,19 +235,24 @@ def test_what_cannot_be_judged_is_refused_by_name(judge: Judge, problem: Problem
 
 @pytest.mark.parametrize(
     ("problem", "wrong"),
-    [
-        (reported("expanded_bias"), "x + b -> x + b.roll(1, 1)"),
-        (reported("expanded_mask"), "~mask -> ~mask.roll(1, -1)"),
-        (reported("expanded_keys"), "attention(q, k, v) -> attention(q, k.roll(1, -1), v)"),
-        (function("x.sum(-1)", "torch.randn(40).unfold(0, 8, 2)"), "x.sum(-1) -> x.sum(-1) * 1.01"),
-        (
-            function("x[i] * 2", "torch.randn(9, 8), torch.randint(0, 9, (1, 6)).expand(5, 6)", "x, i"),
-            "x[i] -> x[i.roll(1, 1)]",
-        ),
-        (module("self.register_buffer('b', torch.randn(8).expand(16, 8))", "x * self.b"), "x * self.b -> x * 0.5"),
-        (module("self.b = torch.nn.Parameter(torch.randn(8, 1).expand(8, 8))", "x @ self.b"), ""),
-    ],
-    ids=["bias", "mask", "keys", "windows", "indices", "buffer", "parameter"],
+    by_id(
+        {
+            "bias": (reported("expanded_bias"), "x + b -> x + b.roll(1, 1)"),
+            "mask": (reported("expanded_mask"), "~mask -> ~mask.roll(1, -1)"),
+            "keys": (reported("expanded_keys"), "attention(q, k, v) -> attention(q, k.roll(1, -1), v)"),
+            "windows": (function("x.sum(-1)", "torch.randn(40).unfold(0, 8, 2)"), "x.sum(-1) -> x.sum(-1) * 1.01"),
+            "indices": (
+                function("x[i] * 2", "torch.randn(9, 8), torch.randint(0, 9, (1, 6)).expand(5, 6)", "x, i"),
+                "x[i] -> x[i.roll(1, 1)]",
+            ),
+            "buffer": (
+                module("self.register_buffer('b', torch.randn(8).expand(16, 8))", "x * self.b"),
+                "x * self.b -> x * 0.5",
+            ),
+            "parameter": (module("self.b = torch.nn.Parameter(torch.randn(8, 1).expand(8, 8))", "x @ self.b"), ""),
+        },
+        rare="mask, keys, windows, indices, parameter",
+    ),
 )
 def test_tensors_that_overlap_themselves_are_judged(judge: Judge, problem: Problem, wrong: str) -> None:
     assert_judged(judge, problem, wrong)
@@ -247,31 +263,33 @@ def test_tensors_that_overlap_themselves_are_judged(judge: Judge, problem: Probl
 
 @pytest.mark.parametrize(
     ("problem", "wrong"),
-    [
-        (reported("fp8_input"), "p.float() * s -> p.float() * s * 1.01"),
-        (reported("fp8_result"), "x * 4 -> x * 5"),
-        (reported("uint16_input"), "p.float() * s -> p.float() * s * 1.01"),
-        (reported("mx_quantise"), "- 8 -> - 7"),
-        (function("(x * 2).to(torch.uint16)", "torch.rand(16, 32) * 999"), "x * 2 -> x * 3"),
-        (
-            function("x.to(torch.int64) * 2", "torch.randint(0, 1 << 30, (9, 32)).to(torch.uint32)"),
-            "torch.int64) * 2 -> torch.int64) * 3",
-        ),
-        (
-            function("torch.cat((x[4:], x[:4]))", "torch.randint(0, 1 << 40, (9, 32)).to(torch.uint64)"),
-            "(x[4:], x[:4]) -> (x[3:], x[:3])",
-        ),
-        (function("x.float().exp()", "torch.randn(9, 32).to(torch.float8_e5m2)"), "exp() -> exp() * 1.01"),
-        (
-            function("x.float() * y", "torch.rand(9, 32).to(torch.float8_e8m0fnu), torch.randn(32)", "x, y"),
-            "x.float() * y -> x.float() * y * 1.01",
-        ),
-        (
-            module("self.register_buffer('b', torch.randn(8).to(torch.float8_e4m3fn))", "x * self.b.float()"),
-            "self.b.float() -> self.b.float() * 1.01",
-        ),
-    ],
-    ids=["fp8", "fp8 out", "uint16", "mx", "uint16 out", "uint32", "uint64", "e5m2", "e8m0", "fp8 buffer"],
+    by_id(
+        {
+            "fp8": (reported("fp8_input"), "p.float() * s -> p.float() * s * 1.01"),
+            "fp8 out": (reported("fp8_result"), "x * 4 -> x * 5"),
+            "uint16": (reported("uint16_input"), "p.float() * s -> p.float() * s * 1.01"),
+            "mx": (reported("mx_quantise"), "- 8 -> - 7"),
+            "uint16 out": (function("(x * 2).to(torch.uint16)", "torch.rand(16, 32) * 999"), "x * 2 -> x * 3"),
+            "uint32": (
+                function("x.to(torch.int64) * 2", "torch.randint(0, 1 << 30, (9, 32)).to(torch.uint32)"),
+                "torch.int64) * 2 -> torch.int64) * 3",
+            ),
+            "uint64": (
+                function("torch.cat((x[4:], x[:4]))", "torch.randint(0, 1 << 40, (9, 32)).to(torch.uint64)"),
+                "(x[4:], x[:4]) -> (x[3:], x[:3])",
+            ),
+            "e5m2": (function("x.float().exp()", "torch.randn(9, 32).to(torch.float8_e5m2)"), "exp() -> exp() * 1.01"),
+            "e8m0": (
+                function("x.float() * y", "torch.rand(9, 32).to(torch.float8_e8m0fnu), torch.randn(32)", "x, y"),
+                "x.float() * y -> x.float() * y * 1.01",
+            ),
+            "fp8 buffer": (
+                module("self.register_buffer('b', torch.randn(8).to(torch.float8_e4m3fn))", "x * self.b.float()"),
+                "self.b.float() -> self.b.float() * 1.01",
+            ),
+        },
+        rare="fp8, uint16, mx, uint32, e5m2, e8m0",
+    ),
 )
 def test_dtypes_that_torch_hardly_computes_with_are_judged(judge: Judge, problem: Problem, wrong: str) -> None:
     assert_judged(judge, problem, wrong)
@@ -286,6 +304,7 @@ def test_an_error_of_torch_is_an_answer(judge: Judge, monkeypatch: pytest.Monkey
     assert admission.verdict is Verdict.INTERNAL_ERROR
     assert "test_reported_cases.py" in admission.reason
     monkeypatch.setattr("evaluator.stages.baseline.baseline_contender", fails)
+    monkeypatch.setattr(ComparatorCache, "modes", lambda cache: ("eager",))
     from evaluator.stages.baseline import baseline
 
     with pytest.raises(EvaluatorError, match="must match"):

@@ -38,13 +38,13 @@ ROW = [
     "x.sum(-1)", "x.mean(-1, keepdim=True)", "x.amax(-1)", "x.amin(-1, keepdim=True)", "x.max(-1).values", "x.var(-1)", "x.std(-1, unbiased=False)",
     "torch.softmax(x, -1)", "torch.log_softmax(x, -1)", "torch.logsumexp(x, -1)", "F.layer_norm(x, x.shape[-1:])", "F.rms_norm(x, x.shape[-1:])",
     "x / x.norm(dim=-1, keepdim=True)", "F.normalize(x, dim=-1)", "(x - x.mean(-1, keepdim=True)) * 2", "x.sum()", "x.mean()",
-    "torch.softmax(x, -1).sum(-1)", "(x > 0).sum(-1)", "torch.softmax(torch.softmax(x, -1), -1)", "x.mean(0)", "torch.softmax(x, 0)",
+    "torch.softmax(x, -1).sum(-1)", "(x > 0).sum(-1)", "torch.softmax(torch.softmax(x, -1), -1)", "x.mean(0) * 2", "torch.softmax(x, 0) + 1",
     "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))",
 ]  # fmt: skip
 TWO_INPUTS = [
     ("x + y * 2", X, Y), ("x * y", X, COLUMNS), ("x * y + x", X, ROWS), ("torch.softmax(x + y, -1)", X, COLUMNS),
     ("F.mse_loss(x, y)", X, Y), ("torch.where(y > 0, x, y)", X, Y), ("(x + y, F.layer_norm(x + y, x.shape[-1:]))", X, Y),
-    ("F.silu(x) * y", X, Y), ("torch.cat([x, y], -1)", X, Y), ("torch.cat([-y, x], -1) * 2", X, Y), ("torch.cat([x, y], 0)", X, Y),
+    ("F.silu(x) * y", X, Y), ("torch.cat([x, y], -1)", X, Y), ("torch.cat([-y, x], -1) * 2", X, Y), ("torch.cat([x, y], 0) * 2", X, Y),
     ("x.t() + 1, y.unsqueeze(0)", X, Y), ("torch.softmax(x.masked_fill(y > 0, float('-inf')), -1)", X, Y),
     ("torch.mm(x, y.t()).relu()", X, Y), ("F.silu(torch.mm(torch.softmax(x, -1), y.t())).sum(-1)", X, Y),
     ("{'a': x + y, 'b': x - y}", X, Y), ("[x * y, x.sum(-1)]", X, Y), ("torch.stack([x, y], -1).sum(-1)", X, Y),

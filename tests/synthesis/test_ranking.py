@@ -61,3 +61,9 @@ def test_a_reference_that_only_calls_libraries_is_told(kind: DeviceKind) -> None
     traced = graphs(source, [{"name": "w"}])
     with pytest.raises(Unsupported, match="nothing to fuse here: 2 of 2 operations are library calls"):
         propose(traced, kind, number=0)
+
+
+def test_without_rows_the_order_stays() -> None:
+    listed = [("held", draft("b", **HELD)), ("held", draft("a", **HELD))]
+    assert [d.strategy for d in ranked(listed, [[]])] == ["b", "a"]
+    assert ranked([], [[LONG]]) == []

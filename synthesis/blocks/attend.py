@@ -1,0 +1,169 @@
+"""The text of an attention's kernel: rows of queries, a loop over keys, and parts of a row that are joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from synthesis.blocks.tile import Pen, whole
+from synthesis.graph.nodes import Node
+from synthesis.graph.sizes import Affine, product
+
+if TYPE_CHECKING:
+    from synthesis.blocks.attention import Attention
+
+NAMES = (
+    "o2 m n j row peak total acc parts span score zero larger shift weights scale q k v pair start end product out at"
+)
+
+
+def write_kernel(block: Attention, name: str, loads: list[Node], sizes: list[str], row: Affine) -> tuple[str, set[str]]:
+    """Return the kernel's text, and the pieces that it needs."""
+    pointers = [f"{n.name}_ptr" for n in loads] + ["out_ptr", "parts_ptr", "peaks_ptr", "totals_ptr"]
+    pen = Pen(block.found.q.dtype == "float32", {*sizes, *block.pairs, *NAMES.split(), *pointers})
+    pen.lines += _head(block, row)
+    ready = _before_loop(block, pen)
+    _loop(block, pen, ready)
+    _store(block, pen)
+    constants = ["ROWS", "BLOCK", "DEPTH", "DEPTH_V", "SPLIT", "INDEX", "TYPE"]
+    parameters = ", ".join([*pointers, *sizes, "span", *(f"{c}: tl.constexpr" for c in constants)])
+    return "\n".join(["@triton.jit", f"def {name}({parameters}):", *pen.lines]), pen.pieces
+
+
+def _head(block: Attention, row: Affine) -> list[str]:
+    """Return the lines that find this program's rows."""
+    lines = ["    zero = tl.zeros([1, 1], tl.float32)", "    pair = tl.program_id(1).to(INDEX)"]
+    names = list(block.pairs)
+    for number, name in enumerate(names):
+        inner = product([block.pairs[o] for o in names[number + 1 :]], block.one)
+        text = "pair" if inner.equals(1) else f"pair // {whole(inner)}"
+        lines.append(f"    {name} = {text}" + (f" % {whole(block.pairs[name])}" if number else ""))
+    rows = block.queries * (block.group or block.one)
+    lines.append("    at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]")
+    lines.append(f"    row_inside = at < {whole(rows)}")
+    lines.append(f"    at = tl.minimum(at, {whole(rows)} - 1).to(INDEX)")
+    if block.group is not None:
+        lines.append("    o2 = at" if block.queries.equals(1) else f"    o2 = at // {whole(block.queries)}")
+    if not block.queries.equals(1):
+        lines.append("    m = at" if block.group is None else f"    m = at % {whole(block.queries)}")
+    lines.append(f"    row = at * 0 + {row.text()}")
+    return lines
+
+
+def _before_loop(block: Attention, pen: Pen) -> dict[str, dict[int, str]]:
+    """Write the queries and what the loop starts from. Return what is loaded for keys and values already."""
+    depth, depth_v = block.found.q.shape[-1], block.shape[-1]
+    pen.lines += ["    j_q = tl.arange(0, DEPTH)[None, :]", f"    q_column = j_q < {whole(depth)}"]
+    pen.lines.append("    q_inside = row_inside & q_column")
+    w = pen.writer({"o2", "m"}, "    ", masks=("q_inside", "row_inside", "q_column"), column="j_q")
+    q = w.operand(block.q, "q_tile")
+    pen.lines += [
+        f"    q = tl.broadcast_to({q}, [ROWS, DEPTH])",
+        '    peak = tl.full([ROWS, 1], float("-inf"), tl.float32)',
+        "    total = tl.zeros([ROWS, 1], tl.float32)",
+        "    acc = tl.zeros([ROWS, DEPTH_V], tl.float32)",
+        f"    end = tl.minimum(tl.program_id(2) * span + span, {whole(block.keys)})",
+    ]
+    ready = {}
+    for letter, operand, extent, columns in (("k", block.k, depth, "DEPTH"), ("v", block.v, depth_v, "DEPTH_V")):
+        pen.lines.append(f"    j_{letter} = tl.arange(0, {columns})[None, :]")
+        pen.lines.append(f"    {letter}_column = j_{letter} < {whole(extent)}")
+        w = pen.writer({"n"}, "    ", masks=("", "", f"{letter}_column"), column=f"j_{letter}")
+        ready[letter] = w.before_loop(operand, "BLOCK")
+    return ready
+
+
+def _loop(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> None:
+    """Write the steps over the keys: products, the peak so far, and sums relative to it."""
+    pen.lines += [
+        "    for start in range(tl.program_id(2) * span, end, BLOCK):",
+        "        n = (start + tl.arange(0, BLOCK)[:, None]).to(INDEX)",
+        "        key_inside = n < end",
+        "        k_inside = key_inside & k_column",
+    ]
+    masks = ("k_inside", "key_inside", "k_column")
+    k = pen.writer({"n"}, "        ", masks=masks, column="j_k", ready=ready["k"]).operand(block.k, "k_tile")
+    pen.lines += [
+        f'        product = tl.dot(q, tl.trans({k}), input_precision="ieee")',
+        "        j_n = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)",
+        "        n_column = j_n < end",
+        "        n_inside = row_inside & n_column",
+    ]
+    masks, given = ("n_inside", "row_inside", "n_column"), {id(block.found.product): "product"}
+    score = pen.writer({"o2", "m"}, "        ", masks=masks, column="j_n", given=given).value(block.score)
+    pen.lines += [
+        f'        score = tl.where(n_column, {score}, float("-inf"))',
+        "        larger = tl.maximum(peak, tl.max(score, axis=1, keep_dims=True))",
+        '        shift = tl.where(larger == float("-inf"), 0.0, larger)',
+        "        weights = tl.exp2((score - shift) * 1.4426950408889634)",
+        "        scale = tl.exp2((peak - shift) * 1.4426950408889634)",
+        "        total = total * scale + tl.sum(weights, axis=1, keep_dims=True)",
+        "        v_inside = key_inside & v_column",
+    ]
+    masks = ("v_inside", "key_inside", "v_column")
+    v = pen.writer({"n"}, "        ", masks=masks, column="j_v", ready=ready["v"]).operand(block.v, "v_tile")
+    pen.lines += [
+        f'        acc = tl.dot(weights.to(TYPE), {v}, acc * scale, input_precision="ieee")',
+        "        peak = larger",
+    ]
+
+
+def _store(block: Attention, pen: Pen) -> None:
+    """Write the results, or the parts that a second kernel joins."""
+    depth_v = whole(block.shape[-1])
+    pen.lines += [
+        "    j = tl.arange(0, DEPTH_V)[None, :]",
+        f"    inside = row_inside & (j < {depth_v})",
+        "    if SPLIT:",
+        "        place = row * tl.num_programs(2) + tl.program_id(2)",
+        f"        tl.store(parts_ptr + place * {depth_v} + j, acc, mask=inside)",
+        "        tl.store(peaks_ptr + place, peak, mask=row_inside)",
+        "        tl.store(totals_ptr + place, total, mask=row_inside)",
+        "    else:",
+        *(["        total = tl.where(total == 0.0, 1.0, total)"] if block.found.safe else []),
+        f"        tl.store(out_ptr + row * {depth_v} + j, acc / total, mask=inside)",
+    ]
+
+
+JOIN = '''@triton.jit
+def join_parts(
+    parts_ptr, peaks_ptr, totals_ptr, out_ptr, parts, depth,
+    PARTS: tl.constexpr, DEPTH: tl.constexpr, SAFE: tl.constexpr
+):
+    """Join the parts of one row, each relative to its own peak."""
+    row = tl.program_id(0).to(tl.int64)
+    part = tl.arange(0, PARTS)[:, None]
+    j = tl.arange(0, DEPTH)[None, :]
+    peaks = tl.load(peaks_ptr + row * parts + part, mask=part < parts, other=float("-inf"))
+    totals = tl.load(totals_ptr + row * parts + part, mask=part < parts, other=0.0)
+    values = tl.load(parts_ptr + (row * parts + part) * depth + j, mask=(part < parts) & (j < depth), other=0.0)
+    peak = tl.max(peaks, axis=0, keep_dims=True)
+    scale = tl.exp2((peaks - tl.where(peak == float("-inf"), 0.0, peak)) * 1.4426950408889634)
+    total = tl.sum(totals * scale, axis=0, keep_dims=True)
+    if SAFE:
+        total = tl.where(total == 0.0, 1.0, total)
+    value = tl.sum(values * scale, axis=0, keep_dims=True) / total
+    tl.store(out_ptr + row * depth + j, value, mask=j < depth)'''
+
+LAUNCH = '''
+def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind, safe):
+    """Split the keys until there are PROGRAMS programs, as far as there are keys; then join the parts of each row."""
+    block, depths = CONFIG["KEYS"], [max(16, triton.next_power_of_2(d)) for d in (depth, depth_v)]
+    together = max(16, min(CONFIG["QUERIES"], triton.next_power_of_2(rows)))
+    programs = pairs * triton.cdiv(rows, together)
+    wanted = max(1, min(64, CONFIG["PROGRAMS"] // max(1, programs), triton.cdiv(keys, block)))
+    span = max(block, triton.cdiv(triton.cdiv(keys, wanted), block) * block)
+    parts = max(1, triton.cdiv(keys, span))
+    total, where = out.numel() // depth_v, {"dtype": torch.float32, "device": out.device}
+    kept = [out, out, out]
+    if parts > 1:
+        kept = [torch.empty((total, parts, depth_v), **where)] + [torch.empty((total, parts), **where) for _ in "12"]
+    step = block * sum(depths) * out.element_size()
+    options = {"num_warps": CONFIG["ATTEND_WARPS"], "num_stages": max(1, min(CONFIG["ATTEND_STAGES"], 180000 // step))}
+    constants = {"ROWS": together, "BLOCK": block, "DEPTH": depths[0], "DEPTH_V": depths[1], "SPLIT": parts > 1}
+    constants |= {"INDEX": _index(tensors), "TYPE": kind}
+    grid = (triton.cdiv(rows, together), pairs, parts)
+    kernel[grid](*tensors, out, *kept, *sizes, span, **constants, **options)
+    if parts > 1:
+        shape = {"PARTS": triton.next_power_of_2(parts), "DEPTH": depths[1], "SAFE": safe}
+        join_parts[(total,)](*kept, out, parts, depth_v, **shape, num_warps=4)
+'''
