@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.minimum_isolation:
         os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
     if arguments.command == "serve":
-        return serve(arguments.device)
+        return serve(arguments.device, builds=arguments.builds)
     if arguments.command == "work":
         bundle = Path(arguments.bundle)
         results = Path(arguments.output) if arguments.output else bundle.with_suffix(".answers")
@@ -154,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--brief", action="store_true", help="leave NVIDIA's tools out, which need seconds on a GPU")
     one = commands.add_parser("serve", help="serve JSON requests, one per line, until standard input ends")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+    one.add_argument("--builds", action="store_true", help="get ready to build; nothing is started on the device ahead")
     one = commands.add_parser("work", help="do the work of a bundle and write its answers, without any network")
     one.add_argument("bundle", metavar="BUNDLE", help="a file of `warpwright bundle`")
     one.add_argument("-o", "--output", metavar="ANSWERS", help="the file to add answers to (default: BUNDLE.answers)")

@@ -50,8 +50,11 @@ def make_backend(device: str) -> DeviceBackend:
     raise ValueError(f"device {device!r}: use cpu or cuda:N")
 
 
-def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
-    """Reply to requests until standard input ends, and return the exit status."""
+def serve(device: str, protocol: TimingProtocol = STANDARD, *, builds: bool = False) -> int:
+    """Reply to requests until standard input ends, and return the exit status.
+
+    With `builds`, the requests to get ready for are those of op `build`.
+    """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     # Only replies may reach standard output: all other output goes to standard error.
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -63,7 +66,7 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         log.error("%s", error)
         return 3
     try:
-        judge.warm()
+        judge.warm(builds=builds)
         for line in _requests(judge):
             if line.strip():
                 _write(channel, answer(judge, line, partial(_write, channel)))

@@ -15,6 +15,11 @@ GPU_PREFIX = "gpu."
 CUDA = GPU_PREFIX + DeviceKind.CUDA.value
 BUILD_CUDA = "build." + DeviceKind.CUDA.value
 
+BUILDS = {BUILD: DeviceKind.CPU, BUILD_CUDA: DeviceKind.CUDA}
+"""The device kinds that the queues of builds compile for."""
+
+DEVICES = {CPU: DeviceKind.CPU, CUDA: DeviceKind.CUDA}
+
 QUEUES = (CONTROL, PROPOSE, BUILD, BUILD_CUDA, CPU, CUDA)
 
 

@@ -46,14 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         configure_logging(settings().log_level, settings().log_format)
         if options.kind == "all":
             return run_all(("control", "propose", "build", *(("gpu", "gpu-build") if options.gpu else ()), "cpu"))
-        await_schema(settings().database_url)
+        return run_one(options.kind)
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
     except StartFailed as error:
         print(error, file=sys.stderr)
         return 1
-    return run_one(options.kind)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,9 +72,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_one(kind: str) -> int:
-    """Run a Celery worker in this process: threads for `propose`, one Job at a time for other kinds."""
+    """Run a Celery worker in this process: threads for `propose`, one Job at a time for other kinds.
+
+    Its judge starts first, beside everything else. Raises StartFailed.
+    """
     from workers.app import app, context  # noqa: PLC0415  reads the settings when imported
 
+    context().begin(QUEUE_OF[kind])
+    try:
+        await_schema(settings().database_url)
+    except StartFailed:
+        context().close()
+        raise
     stop = threading.Event()
     sweeper = None
     if kind == "control":

@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ from sqlalchemy import Engine
 from db.engine import make_engine
 from evaluator.types import DeviceKind
 from runtime.nudge import nudge
+from runtime.queues import BUILDS, DEVICES
 from runtime.settings import Settings
+from workers.errors import JudgeFault
 from workers.judge_process import JudgeProcess
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ class Context:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.builds = False  # its judges do nothing else
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.stopping = threading.Event()
         self.registered: dict[str, float] = {}
@@ -43,13 +47,26 @@ class Context:
         return Proposers(self.settings)
 
     def judge(self, kind: DeviceKind) -> JudgeProcess:
-        """Return the judge of a device kind. Its first request starts it."""
+        """Return the judge of a device kind. Its `start` or first request starts it."""
         if kind not in self._judges:
             device = "cpu" if kind is DeviceKind.CPU else self.settings.gpu_device
             hidden = {endpoint.api_key_env for endpoint in self.settings.models if endpoint.api_key_env}
             command = self.settings.judge_command
-            self._judges[kind] = JudgeProcess(device, command=command, hidden=hidden, stopping=self.stopping)
+            self._judges[kind] = JudgeProcess(
+                device, command=command, builds=self.builds, hidden=hidden, stopping=self.stopping
+            )
         return self._judges[kind]
+
+    def begin(self, queue: str) -> None:
+        """Start the judge of a queue's Jobs without waiting for it: it takes longer to start than this process.
+
+        A failure occurs again in its first request, where it is reported.
+        """
+        self.builds = queue in BUILDS
+        kind = {**BUILDS, **DEVICES}.get(queue)
+        if kind is not None:
+            with suppress(JudgeFault):
+                self.judge(kind).start()
 
     def interrupt(self) -> None:
         """Interrupt all judges. Safe in a signal handler."""

@@ -35,7 +35,7 @@ OnNote = Callable[[Mapping[str, Any]], None]
 class JudgeProcess:
     """A `python -m evaluator serve` child. It takes one request at a time, from the thread that owns it.
 
-    The first request starts the child, which dies with that request's thread. `interrupt` may be called from any
+    `start` or the first request starts the child, which dies with that thread. `interrupt` may be called from any
     thread or from a signal handler: the request in progress then raises JudgeFault.
     """
 
@@ -44,16 +44,18 @@ class JudgeProcess:
         device: str,
         *,
         command: Sequence[str] = (),
+        builds: bool = False,
         hidden: Collection[str] = (),
         stopping: threading.Event | None = None,
     ) -> None:
-        """Run `command` (by default this Python's evaluator room) with `--device D`.
+        """Run `command` (by default this Python's evaluator room) with `--device D`, and `--builds` if it only builds.
 
         `hidden` names environment variables that the judge does not get, in addition to our own secrets. No child
         starts once `stopping` is set.
         """
         self._device = device
-        self._command = (*(command or (sys.executable, "-m", "evaluator", "serve")), "--device", device)
+        program = command or (sys.executable, "-m", "evaluator", "serve")
+        self._command = (*program, "--device", device, *(("--builds",) if builds else ()))
         self._hidden = SECRETS | set(hidden)
         self._stopping = stopping or threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,6 +67,10 @@ class JudgeProcess:
     def pid(self) -> int | None:
         """The child's process id, or None if none runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def start(self) -> None:
+        """Start the child without waiting for it. Raises JudgeFault."""
+        self._running()
 
     def request(self, op: str, *, deadline_s: float, on_note: OnNote | None = None, **payload: Any) -> Any:
         """Send a request and return its result, within `deadline_s` in total. Raises JudgeFault.
@@ -128,21 +134,30 @@ class JudgeProcess:
         if self._process is None:
             if self._stopping.is_set():
                 raise JudgeFault("a stopping worker starts no judge")
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with the child
-            environment = {key: value for key, value in os.environ.items() if key not in self._hidden}
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), str(os.getpid()), *self._command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                bufsize=0,
-                cwd=ROOT,
-                env=environment,
-                start_new_session=True,
-            )
-            os.set_blocking(self._process.stdin.fileno(), False)  # type: ignore[union-attr]
+            try:
+                self._process = self._started()
+            except OSError as error:
+                if self._errors is not None:
+                    self._errors.close()
+                raise JudgeFault(f"the judge does not start: {error}") from error
             log.info("judge.started", device=self._device, pid=self._process.pid)
         return self._process
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with the child
+        environment = {key: value for key, value in os.environ.items() if key not in self._hidden}
+        process = subprocess.Popen(
+            [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), str(os.getpid()), *self._command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            cwd=ROOT,
+            env=environment,
+            start_new_session=True,
+        )
+        os.set_blocking(process.stdin.fileno(), False)  # type: ignore[union-attr]
+        return process
 
     def _last_words(self, process: subprocess.Popen[bytes]) -> str:
         """Return how an ending child ended and what it printed last, and log that."""

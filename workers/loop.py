@@ -22,16 +22,14 @@ from db.transitions.work.settle import fail_job
 from db.views.rows import Job
 from db.views.work import WorkItem
 from evaluator.schema import SchemaError, from_json
-from evaluator.types import Device, DeviceKind, Environment
+from evaluator.types import Device, Environment
 from runtime.logs import get_logger
-from runtime.queues import BUILD, BUILD_CUDA, CPU, CUDA, PROPOSE, device_kind
+from runtime.queues import BUILDS, DEVICES, PROPOSE
 from workers.context import Context
 from workers.errors import StepFailed
 from workers.handlers import HANDLERS, Settle
 from workers.lease import Lease
 
-DEVICE_QUEUES = frozenset({CPU, CUDA})
-BUILDS = {BUILD: DeviceKind.CPU, BUILD_CUDA: DeviceKind.CUDA}
 REGISTER_EVERY_S = 300.0
 DESCRIBE_S = 120.0
 MESSAGE_CHARACTERS = 2000
@@ -45,7 +43,7 @@ def work(context: Context, queue: str) -> int:
     A nudge that arrives twice, late, or without need does no harm: each Job is claimed once.
     """
     done = 0
-    if queue in DEVICE_QUEUES:
+    if queue in DEVICES:
         register_device(context, queue)
     elif queue in BUILDS:
         _start_build_judge(context, queue)
@@ -182,9 +180,8 @@ def register_device(context: Context, queue: str) -> None:
     """
     if time.monotonic() < context.registered.get(queue, float("-inf")):
         return
-    kind: DeviceKind = device_kind(queue)
     try:
-        said = context.judge(kind).request("describe", deadline_s=DESCRIBE_S)
+        said = context.judge(DEVICES[queue]).request("describe", deadline_s=DESCRIBE_S)
         device, environment = from_json(Device, said["device"]), from_json(Environment, said["environment"])
         isolation = tuple(str(item) for item in said["isolation"])
     except (StepFailed, SchemaError, KeyError, TypeError) as error:

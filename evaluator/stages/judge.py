@@ -79,11 +79,13 @@ class Judge:
     def origin(self) -> Origin:
         return Origin(self.device, self.environment, self.session.pools.isolation)
 
-    def warm(self) -> None:
-        """Begin to prepare on a GPU what the first requests would wait for; a CPU needs little."""
-        if self.backend.kind is DeviceKind.CUDA:
-            # A fault here is reported when it happens again in use.
-            with suppress(EvaluatorError):
+    def warm(self, *, builds: bool = False) -> None:
+        """Prepare what the first builds would wait for, or begin to prepare on a GPU what other requests would; a CPU
+        needs little for those."""
+        with suppress(EvaluatorError):  # it is reported when it happens again in use
+            if builds:
+                self.session.pools.for_build(None)
+            elif self.backend.kind is DeviceKind.CUDA:
                 self.session.warm()
 
     def use_spare_time(self) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from db.engine import make_engine, migrate
+from evaluator.types import DeviceKind
 from runtime.settings import settings
 from tests.workers.conftest import Shop
 from workers import __main__ as command
-from workers.errors import StartFailed
+from workers.errors import JudgeFault, StartFailed
 from workers.sweeper import sweep_once, sweep_until
 
 
@@ -72,3 +75,46 @@ def test_the_sweeper_nudges_what_nobody_claimed_and_outlives_errors(shop: Shop) 
             connection.exec_driver_sql("UPDATE jobs SET nudged_at = '2020-01-01 00:00:00.000000'")
     sweeper.join(5)
     assert calls == 3
+
+
+@pytest.mark.parametrize(("kind", "starts"), [("build", True), ("cpu", True), ("propose", False)])
+def test_a_judge_starts_before_the_database_is_awaited_and_ends_if_none_comes(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str, starts: bool
+) -> None:
+    context = shop.context()
+    seen: list[int | None] = []
+
+    def no_database(url: str) -> None:
+        seen.append(context.judge(DeviceKind.CPU).pid)
+        raise StartFailed("the database is not ready: gone")
+
+    monkeypatch.setattr("workers.app.context", lambda: context)
+    monkeypatch.setattr(command, "await_schema", no_database)
+    assert command.main([kind]) == 1
+    assert "gone" in capsys.readouterr().err
+    assert [pid is not None for pid in seen] == [starts]
+    assert context.judge(DeviceKind.CPU).pid is None
+
+
+def test_a_judge_that_cannot_be_started_ahead_is_reported_by_its_first_request(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_process(*_: object, **__: object) -> None:
+        raise OSError("too many processes")
+
+    context = shop.context()
+    with monkeypatch.context() as patched:
+        patched.setattr("workers.judge_process.subprocess.Popen", no_process)
+        context.begin("build")
+        with pytest.raises(JudgeFault, match="too many processes"):
+            context.judge(DeviceKind.CPU).request("ping", deadline_s=5.0)
+
+
+@pytest.mark.parametrize(("queue", "flags"), [("build", ["--builds"]), ("cpu", [])])
+def test_the_judge_of_a_build_worker_is_told_that_it_only_builds(shop: Shop, queue: str, flags: list[str]) -> None:
+    echo = (
+        "import json, sys; q = json.loads(input()); print(json.dumps(dict(id=q['id'], ok=True, result=sys.argv[1:])))"
+    )
+    context = shop.context(judge_command=shlex.join([sys.executable, "-c", echo]))
+    context.begin(queue)
+    assert context.judge(DeviceKind.CPU).request("ping", deadline_s=30.0) == ["--device", "cpu", *flags]

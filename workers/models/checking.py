@@ -92,7 +92,7 @@ class BuildCheck:
         if kind not in self._judges:
             device = "cpu" if kind is DeviceKind.CPU else self._settings.gpu_device
             hidden = {endpoint.api_key_env for endpoint in self._settings.models if endpoint.api_key_env}
-            self._judges[kind] = JudgeProcess(device, command=self._settings.judge_command, hidden=hidden)
+            self._judges[kind] = JudgeProcess(device, command=self._settings.judge_command, builds=True, hidden=hidden)
         result = self._judges[kind].request(
             "build", deadline_s=until.remaining_s, problem=to_json(work.problem), candidate=to_json(candidate)
         )
