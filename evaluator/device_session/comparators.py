@@ -14,6 +14,7 @@ from evaluator.device_session.pools import PoolCache
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import EvaluatorError
 from evaluator.oracle.oracle import Oracle
+from evaluator.sandbox.pool import ChildPool
 from evaluator.subject import Arguments, Subject
 from evaluator.types import DeviceKind, Problem, Workload
 
@@ -123,12 +124,19 @@ class ComparatorCache:
             raise
         return subject
 
-    def _start_to_compile(self, source: str) -> Subject:
+    def start_pool(self) -> None:
+        """Start the pool of the children that compile, which takes seconds. Any thread may. Raises CageError."""
+        self._pool()
+
+    def _pool(self) -> ChildPool:
         environment = {
             **_COMPILER_ENVIRONMENT,
             "TORCHINDUCTOR_COMPILE_THREADS": _COMPILE_THREADS[self._backend.kind],
         }
-        return self._children.start(self._pools.get(environment, compiler=True), source, "reference")
+        return self._pools.get(environment, compiler=True)
+
+    def _start_to_compile(self, source: str) -> Subject:
+        return self._children.start(self._pool(), source, "reference")
 
     @contextmanager
     def lend_null_child(self) -> Iterator[Subject]:

@@ -34,6 +34,7 @@ class PoolCache:
         self._lock = threading.Lock()
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
+        self._compiling_runtime = threading.Lock()
 
     @property
     def isolation(self) -> tuple[str, ...]:
@@ -66,22 +67,18 @@ class PoolCache:
     def _environment(self, language: LanguageAdapter | None) -> dict[str, str]:
         return dict(language.child_environment(self._backend.kind)) if language is not None else {}
 
-    def has_runtime_files(self, language: Language) -> bool:
-        """Return whether `runtime_files` would not compile anything."""
-        nothing = self._backend.kind is DeviceKind.CPU or adapter(language).runtime_operation is None
-        return nothing or language in self._runtime_files
-
     def runtime_files(self, language: Language) -> Mapping[str, bytes]:
         """Return the files that a language's runtime compiles for itself: made once, equal for every Candidate."""
         operation = adapter(language).runtime_operation
         if operation is None or self._backend.kind is DeviceKind.CPU:
             return {}
-        if language not in self._runtime_files:
-            self._runtime_files[language] = {}
-            with suppress(ChildFault), self.for_build(None).start(name="runtime") as child:
-                child.request(operation, timeout_s=_RUNTIME_S)
-                self._runtime_files[language] = collect_built_files(child)
-        return self._runtime_files[language]
+        with self._compiling_runtime:  # a thread of the session's begins with it
+            if language not in self._runtime_files:
+                self._runtime_files[language] = {}
+                with suppress(ChildFault), self.for_build(None).start(name="runtime") as child:
+                    child.request(operation, timeout_s=_RUNTIME_S)
+                    self._runtime_files[language] = collect_built_files(child)
+            return self._runtime_files[language]
 
     def input_shapes(self, problem: Problem, sizes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the layouts of `get_init_inputs` and `get_inputs` ({"init", "inputs"}) for each set of sizes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from evaluator.device_session.children import ChildStarter
@@ -30,6 +31,9 @@ class DeviceSession:
         self.references = ReferenceCache(self.pools, self.children, trusts_memory_errors=on_cpu)
         self.comparators = ComparatorCache(backend, self.pools, self.children)
         self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
+        # Its threads live as long as the session: a cage ends with the thread that started it.
+        self._warmer = ThreadPoolExecutor(2, thread_name_prefix="warms-up")
+        self._warming: list[Future[None]] = []
 
     def shared(self) -> AbstractContextManager[None]:
         """Hold the device while no other judge times on it (`DeviceSharing.shared`). Not reentrant."""
@@ -41,6 +45,7 @@ class DeviceSession:
         """Hold the device alone, for timing."""
         self.comparators.advance()
         self.children.finish_background_work()
+        wait(self._warming)
         with self.sharing.exclusive(), self.comparators.paused():
             yield
 
@@ -66,16 +71,22 @@ class DeviceSession:
                 child.thaw()
 
     def warm(self) -> None:
-        """Begin to prepare what the first requests would wait for."""
+        """Begin to prepare what the first requests would wait for: children, and in threads what compilers need.
+
+        Who needs a part of it waits for that part alone. Raises CageError.
+        """
+        self._warming = [self._warmer.submit(task) for task in (self.comparators.start_pool, self._prepare_builds)]
         self.pools.plain()
         self.children.prestarted.begin()
 
-    def warm_more(self) -> bool:
-        """Compile the runtime of one more language. Return false if there is none left."""
-        missing = next((language for language in Language if not self.pools.has_runtime_files(language)), None)
-        if missing is not None:
-            self.pools.runtime_files(missing)
-        return missing is not None
+    def warm_builds(self) -> None:
+        """Begin to prepare in a thread what the first builds would wait for."""
+        self._warming = [self._warmer.submit(self._prepare_builds)]
+
+    def _prepare_builds(self) -> None:
+        self.pools.for_build(None)
+        for language in Language:
+            self.pools.runtime_files(language)
 
     def reset(self) -> None:
         """End the children that start quickly again, after a fault of the device."""
@@ -98,4 +109,5 @@ class DeviceSession:
         self.end_all()
         self.comparators.close()
         self.children.close()
+        self._warmer.shutdown(cancel_futures=True)
         self.pools.close()

@@ -80,19 +80,16 @@ class Judge:
         return Origin(self.device, self.environment, self.session.pools.isolation)
 
     def warm(self, *, builds: bool = False) -> None:
-        """Prepare what the first builds would wait for, or begin to prepare on a GPU what other requests would; a CPU
-        needs little for those."""
+        """Begin to prepare what the first builds would wait for, or on a GPU what other requests would; a CPU needs
+        little for those."""
         with suppress(EvaluatorError):  # it is reported when it happens again in use
             if builds:
-                self.session.pools.for_build(None)
+                self.session.warm_builds()
             elif self.backend.kind is DeviceKind.CUDA:
                 self.session.warm()
 
     def use_spare_time(self) -> bool:
         """Prepare one more thing for requests to come. Return false if there is nothing left to prepare."""
-        with suppress(EvaluatorError):  # reported when it happens again in use
-            if self.session.warm_more():
-                return True
         return self.expected is not None and self.check_stage.prepare_ahead(self.expected)
 
     # ------------------------------------------------------------ judge
