@@ -106,8 +106,8 @@ def _blocks(title: str) -> Write:
     return write
 
 
-# Those that a source has no Tunables for are left out, so the first ones of each block lead. VECTOR 0, a tensor core for
-# one row, comes late: it was the slowest in a look on an H200.
+# Those that a source has no Tunables for are left out, so the first ones of each block lead. VECTOR 0, a tensor core
+# for one row, comes late: it was the slowest in a look on an H200.
 BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {},
     {"PROGRAMS": 264, "KEYS": 64, "ATTEND_WARPS": 4},
