@@ -50,9 +50,9 @@ class Rotation:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            kept = [turn(*one) for one in self.sets]  # results that stay have memory of their own
-        held = (graph, kept, self.sets)
-        return held[0].replay
+            results = [turn(*one) for one in self.sets]  # all at once: each has memory of its own
+        del results
+        return graph.replay
 
     def times_us(self, replays: Mapping[str, Replay]) -> dict[str, tuple[float, float]]:
         """Return the median and the least microseconds of a call of each, the models replayed in turn."""

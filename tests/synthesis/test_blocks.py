@@ -110,3 +110,11 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str, interpreted: dict[str, str]) -> None:
     assert interpreted[name] == "right"
+
+
+def test_vectors_of_keys_are_loaded_before_the_loop() -> None:
+    forward = "return F.scaled_dot_product_attention(a0, F.layer_norm(a1, a1.shape[-1:], self.w), a2)"
+    source = problem(forward, QKV.replace("g,", "h,"), init="self.w = nn.Parameter(torch.ones(20))", sizes=SIZES)
+    before, loop = drafts(source, [{"n": 37}, {"n": 50}])[0].source.split("    for start in range(", 1)
+    assert "tl.load(w_ptr + j_k + tl.zeros([BLOCK, 1], tl.int32)" in before
+    assert "w_ptr" not in loop.split("@triton.jit")[0]

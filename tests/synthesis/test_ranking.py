@@ -67,3 +67,14 @@ def test_without_rows_the_order_stays() -> None:
     listed = [("held", draft("b", **HELD)), ("held", draft("a", **HELD))]
     assert [d.strategy for d in ranked(listed, [[]])] == ["b", "a"]
     assert ranked([], [[LONG]]) == []
+
+
+def test_rows_that_read_the_same_follow_each_other() -> None:
+    forward = "half = a0.shape[-1] // 2\nturned = torch.cat((-a0[..., half:], a0[..., :half]), -1)\n"
+    forward += "return a0 * a1[:, None] + turned * a2[:, None]"
+    inputs = "torch.randn(b, heads, n, 128), torch.randn(b, n, 128), torch.randn(b, n, 128)"
+    source = problem(forward, inputs, sizes="b=2, heads=4, n=9")
+    sizes = [{"name": "a", "b": 2, "heads": 4, "n": 9}, {"name": "b", "b": 3, "heads": 8, "n": 5}]
+    text = next(iter(sequence(graphs(source, sizes), DeviceKind.CUDA, 0))).source
+    assert "o1 = row % (heads)" in text, "heads share the angles of their position"
+    assert [line.count("EVICT") for line in text.splitlines() if "tl.load(a1_ptr" in line] == [0, 0]
