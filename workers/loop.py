@@ -66,10 +66,11 @@ def _prepare_proposals(context: Context) -> bool:
 
     A failure occurs again in its Proposals, which report it.
     """
+    proposers = context.proposers  # a worker imports them when it starts, not in its first Proposal
     with read_session(context.engine) as s:
         upcoming = proposing.upcoming(s)
     try:
-        return any(context.proposers.prepare(one) for one in upcoming)
+        return any(proposers.prepare(one) for one in upcoming)
     except StepFailed as failure:
         log.warning("proposals.not_prepared", error=str(failure))
         return False
