@@ -142,7 +142,7 @@ def _grid(function: Any, grid: Any, args: tuple[Any, ...], options: dict[str, An
 
 def _launch(begun: Any, grid: tuple[int, ...]) -> Launch:
     """Return a launch, once its kernel has compiled. Raise the compiler's error."""
-    kernel = begun.result()
+    kernel = _compiled(begun)
     metadata = kernel.metadata
     return Launch(
         name=str(metadata.name),
@@ -155,12 +155,17 @@ def _launch(begun: Any, grid: tuple[int, ...]) -> Launch:
     )
 
 
+def _compiled(begun: Any) -> Any:
+    """Return a kernel once it has compiled; one that had before is no future. Raise the compiler's error."""
+    return begun.result() if hasattr(begun, "result") else begun
+
+
 def _one_of_each_signature(begun: Iterable[Any]) -> list[Any]:
     """Return kernels that compiled, one for each signature: those with the same signature share a launcher."""
     found: dict[str, Any] = {}
     for one in begun:
         with suppress(Exception):  # it did not compile
-            kernel = one.result()
+            kernel = _compiled(one)
             found.setdefault(repr(kernel.src.signature), kernel)
     return list(found.values())
 

@@ -68,6 +68,15 @@ def test_a_compile_error_is_told_and_stops_nothing_else():
     assert "nowhere" in found.failed
 
 
+def test_a_kernel_that_had_compiled_before_is_recorded_too():
+    x = torch.empty(64, device="meta")
+    for _ in range(2):
+        with recording(90) as found:
+            _store_number[(1,)](x, BLOCK=64)
+            _store_number[(1,)](x, BLOCK=64)
+        assert (len(found.launches), found.failed) == (2, "")
+
+
 def test_kernels_compile_beside_each_other(monkeypatch):
     both = threading.Barrier(2, timeout=60.0)
     real = triton.compiler.compile
