@@ -136,14 +136,14 @@ EDITS: dict[str, Edit] = {
     "registers": _registers,
     "streaming-stores": lambda s: re.sub(r"(tl\.store\(.*, mask=inside)\)", r'\1, cache_modifier=".cs")', s),
     "evict-first-stores": lambda s: re.sub(r"(tl\.store\(.*, mask=inside)\)", r'\1, eviction_policy="evict_first")', s),
-    "pipelined": _swap("in range(0, n, BLOCK):", "in tl.range(0, n, BLOCK, num_stages=3):"),
+    "pipelined": _swap("num_stages=STAGES):", "num_stages=STAGES + 1):"),
     "backwards": _swap("program = tl.program_id(0)", "program = (tl.num_programs(0) - 1 - tl.program_id(0))"),
     "hints": _swap("j = tl.arange(0, BLOCK)[None, :]", "j = tl.max_contiguous(tl.arange(0, BLOCK), BLOCK)[None, :]"),
     "bypass": _swap("mask=inside, other=0, eviction", 'mask=inside, other=0, cache_modifier=".cg", eviction'),
     "double": lambda s: s.replace("to(tl.float32)\n", "to(tl.float64)\n"),
     "half": lambda s: re.sub(r"(= tl\.load\(.*\))\.to\(tl\.float32\)", r"\1", s),
     "copied": _swap(".contiguous()", ".clone()"),
-    "divided": lambda s: re.sub(r"1\.0 / tl\.sqrt\((\w+)\)", r"tl.rsqrt(\1)", s),
+    "divided": lambda s: re.sub(r"tl\.rsqrt\((\w+)\)", r"1.0 / tl.sqrt(\1)", s),
     "fenced": lambda s: re.sub(r"(    j = .*\n)", r"\1    tl.debug_barrier()\n", s) if "    for start" not in s else s,
 }
 

@@ -216,7 +216,7 @@ def _confirmed(
     _describe(candidate, evaluation)  # what the later, longer session says is what is shown from now on
     if evaluation.verdict is not Verdict.PASSED:
         drop_ratios(s, candidate)
-    refresh_elite(s, candidate)
+        refresh_elite(s, candidate)  # a relative that was only judged does not take the place of one that was confirmed
     refresh_best(s, run)
     record_best(s, run)
     if evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:

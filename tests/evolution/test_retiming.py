@@ -48,7 +48,7 @@ def test_a_run_that_proposes_nothing_more_judges_them_again_before_it_confirms()
 
 
 def test_only_as_many_as_there_is_time_for() -> None:
-    late = replace(STATE, spend=Spend(candidates=10, wall_s=74.0))  # a confirmation keeps 20 s, a judgement takes five
+    late = replace(STATE, spend=Spend(candidates=10, wall_s=69.0))  # a confirmation keeps 25 s, a judgement takes five
     assert [d for d in decide(late, Random(1)) if isinstance(d, Retime)] == [Retime(candidate_id="c2")]
 
 

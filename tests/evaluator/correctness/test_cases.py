@@ -101,10 +101,13 @@ def test_memory_bounds_what_is_kept_and_hidden_sizes_never_are(judge: Judge) -> 
         other = replace(shown(task), label="another")
         kept.put(task, candidate("A"), shown(task), one)
         kept.put(task, candidate("A"), other, one)
-        assert kept.take(task, candidate("B"), shown(task), reference, generator) is None  # the oldest goes first
-        assert kept.take(task, candidate("B"), other, reference, generator) is not None
+        assert kept.take(task, candidate("B"), other, reference, generator) is None  # no room beside its own Problem's
+        assert kept.take(task, candidate("B"), shown(task), reference, generator) is not None
+        following = replace(task, source=f"{task.source}# again\n")
+        assert kept.put(following, candidate("A"), shown(task), one)  # another Problem's make room
+        assert kept.take(task, candidate("C"), shown(task), reference, generator) is None
         kept.clear()
-        assert kept.take(task, candidate("C"), other, reference, generator) is None
+        assert kept.take(following, candidate("C"), shown(task), reference, generator) is None
 
 
 def test_a_reference_that_is_gone_is_told_so(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:

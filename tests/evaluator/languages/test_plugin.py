@@ -83,6 +83,6 @@ def test_it_has_a_niche_notes_and_a_guide(found: dict[str, Any]) -> None:
 
 def test_it_is_shown_and_downloaded(found: dict[str, Any]) -> None:
     assert "torchscript" in found["api"]
-    assert "cand_1, torchscript, proposed by file" in found["download"]
+    assert "torchscript, proposed by file" in found["download"]
     compile(found["download"], "rmsnorm_cpu.py", "exec")
     assert '<span class="nd">@torch</span>' in found["page"]

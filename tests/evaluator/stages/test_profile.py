@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from evaluator import serve
@@ -65,21 +67,29 @@ def test_after_a_fault_the_device_is_probed_before_anybody_is_judged(
     assert judge.lost
 
 
-def test_serve_ends_when_the_device_is_lost(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_serve_ends_when_the_device_is_lost(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     del capfd  # serve takes standard output for itself
 
     class Lost:
         lost = True
 
-        def warm(self) -> None:
+        def warm(self, *, builds: bool) -> None:
             """Nothing to make ready."""
+
+        def use_spare_time(self) -> bool:
+            return False
 
         def close(self) -> None:
             """Nothing to close."""
 
     monkeypatch.setattr(serve, "Judge", lambda backend, protocol: Lost())
     monkeypatch.setattr(serve, "make_backend", lambda device: None)
-    monkeypatch.setattr(serve, "answer", lambda judge, line: {"id": 1, "ok": True, "result": {}})
-    monkeypatch.setattr(serve.sys, "stdin", iter(['{"id": 1, "op": "ping"}\n', '{"id": 2, "op": "ping"}\n']))
+    monkeypatch.setattr(serve, "answer", lambda judge, line, write: {"id": 1, "ok": True, "result": {}})
+    asked = tmp_path / "requests"
+    asked.write_text('{"id": 1, "op": "ping"}\n{"id": 2, "op": "ping"}\n', encoding="utf-8")
     monkeypatch.setattr(serve.os, "dup2", lambda source, target: target)
-    assert serve.serve("cpu") == 3
+    with asked.open(encoding="utf-8") as requests:
+        monkeypatch.setattr(serve.sys, "stdin", requests)
+        assert serve.serve("cpu") == 3

@@ -81,5 +81,5 @@ def test_samples_and_adjustments_are_both_told() -> None:
     del told["measurements"][0]["adjustments"]  # as written before there were any
     assert from_json(Evaluation, told).measurements[0].adjustments == ()
     lines = report(found).splitlines()
-    assert "    adjusted by single_calls: at least 2.7 us" in lines
+    assert "    adjusted by single_calls: at least 2.70 us" in lines
     assert "    adjusted by single_calls: 1.9 times longer" in lines
