@@ -35,6 +35,28 @@ def optimised(record: str, problem: str) -> str:
     )
 
 
+def whole_runs(record: str, sessions: Sequence[str] = ()) -> str:
+    """Return how each whole run ended, when its first verdict came, and its length."""
+    found = []
+    for row in entries(record, sessions):
+        champion = row["champion"]
+        end = f"**{champion['speedup']:.2f}x**" if champion else "no champion"
+        times = f"first verdict after {row['first_verdict_s']:.0f} s, {row['total_s']:.0f} s in all"
+        found.append(f"{row['problem']}: {end}, {times}")
+    return "; ".join(found)
+
+
+def clock(record: str) -> str:
+    """Return how far official times lie above plain replays, now and with the harness taken off in part alone."""
+    rows = document(record)["rows"]
+    over = {name: [row[name] / row["plain_us"] - 1 for row in rows] for name in ("official_us", "before_us")}
+    now, before = over["official_us"], over["before_us"]
+    return (
+        f"official over a plain replay of the graph: median **+{_percent(statistics.median(now), 1)}**, largest "
+        f"+{_percent(max(now), 0)}; before +{_percent(statistics.median(before), 1)}, +{_percent(max(before), 0)}"
+    )
+
+
 def confirmations(record: str, sessions: Sequence[str] = ()) -> str:
     """Return how many intervals of equal kernels contain 1, how many were promoted, the median half-width."""
     rows = [row for row in entries(record, sessions) if row["kind"] == "aa"]
@@ -242,7 +264,7 @@ def _promoted(rows: Sequence[Entry]) -> str:
 OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
-        demo, optimised, confirmations, power, mutations, admissions, rate, synthesis, compared, ablations,
-        models, lessons, service, followers, decisions, soak, limits, text,
+        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, rate, synthesis, compared,
+        ablations, models, lessons, service, followers, decisions, soak, limits, text,
     )
 }  # fmt: skip
