@@ -26,7 +26,7 @@ _CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expect
 _LATER_SETS, _HIDDEN_SETS = 5, 3
 _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
 _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.only_finite_results)
-_FLOATS_ALONE = frozenset(one.name for one in values.ADVERSARIAL if one.only_floats)
+_ROUNDING_DECIDES = frozenset(one.name for one in values.ADVERSARIAL if one.only_floats)
 _CANDIDATES_PER_SET = 16
 _FEW_ELEMENTS, _FEW_SLACK, _VARIED_SLACK = 1024, 4.0, 2.0
 RECIPE_CASES = tuple(f"seed {index}" for index in range(_SEEDS))  # names of the recipe's own draws
@@ -165,7 +165,7 @@ class _CaseMaker:
         cases = [
             Case(n, t, _loosened(e, varied), i, nan_spreads=varied and not all(map(values.is_finite, t)))
             for i, ((n, t), e) in pairs
-            if _is_comparable(n, e)
+            if self._is_comparable(n, e)
         ]
         # The first case comes three times at secret positions: equal inputs must give equal outputs.
         cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].group)] * 2 if cases else []
@@ -179,7 +179,14 @@ class _CaseMaker:
         found = self.oracle.expect(tree, [tensors for _, tensors in ordered], rounding)
         self._require_informative(ordered, found)
         pairs = enumerate(zip(ordered, found, strict=True))
-        return [Case(n, t, e, i, comparable=_is_comparable(n, e)) for i, ((n, t), e) in pairs]
+        return [Case(n, t, e, i, comparable=self._is_comparable(n, e)) for i, ((n, t), e) in pairs]
+
+    def _is_comparable(self, name: str, expected: Expected) -> bool:
+        """Return True if outputs of the case `name` can be compared with the expected ones."""
+        if name in _ROUNDING_DECIDES and (self.oracle.subject.selects or any(t.integral for t in expected.targets)):
+            return False
+        in_bounds = name not in _IN_BOUNDS or all(t.integral or t.finite for t in expected.targets)
+        return expected.informative and in_bounds
 
     def _require_informative(self, named: Sequence[tuple[str, values.Tensors]], found: Sequence[Expected]) -> None:
         """Raise Rejection where any output would pass on the recipe's own inputs of a Workload, or where values of
@@ -243,13 +250,6 @@ def _loosened(expected: Expected, varied: bool) -> Expected:
     honest implementation's error."""
     few = all(target.oracle.numel() < _FEW_ELEMENTS for target in expected.targets)
     return expected.with_slack(_FEW_SLACK if few else _VARIED_SLACK) if varied else expected
-
-
-def _is_comparable(name: str, expected: Expected) -> bool:
-    """Return True if outputs of the case `name` can be compared with the expected ones."""
-    if name in _FLOATS_ALONE and any(t.integral for t in expected.targets):
-        return False
-    return expected.informative and (name not in _IN_BOUNDS or all(t.integral or t.finite for t in expected.targets))
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ class ValueSet:
     rounding: Rounding = Rounding(ulps=3)
     infinite: bool = False
     only_finite_results: bool = False  # how a reference overflows tells nothing
-    only_floats: bool = False  # a rounding decides integers that are made of such values
+    only_floats: bool = False  # a rounding decides integers that are made of such values, and selections by them
 
 
 def shuffled(items: Sequence[Item], generator: torch.Generator) -> list[Item]:
