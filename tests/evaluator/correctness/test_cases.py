@@ -15,7 +15,7 @@ from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
 from evaluator.subject import Subject
-from evaluator.types import Problem, Verdict
+from evaluator.types import Problem, Verdict, Workload
 from tests.evaluator.rooms import candidate, eager_only, forward, problem
 
 
@@ -108,6 +108,18 @@ def test_memory_bounds_what_is_kept_and_hidden_sizes_never_are(judge: Judge) -> 
         assert kept.take(task, candidate("C"), shown(task), reference, generator) is None
         kept.clear()
         assert kept.take(following, candidate("C"), shown(task), reference, generator) is None
+
+
+@pytest.mark.parametrize(("body", "tried"), [("x.tanh() + x", True), ("x.topk(2).values", False)])
+def test_values_far_from_zero_are_tried_where_no_rounding_decides_a_selection(
+    judge: Judge, body: str, tried: bool
+) -> None:
+    text = f"import torch\ndef reference(x):\n    return {body}\ndef get_inputs():\n    return [torch.randn(8, 16)]\n"
+    task = replace(read_problem(text, "p"), workloads=(Workload(name="one", sizes={}),))
+    with judge.session.references.lend(task) as reference:
+        made = make(task, reference, torch.Generator().manual_seed(3))
+    far = {values.THOUSAND_SPREADS.name, values.TEN_THOUSAND_SPREADS.name}
+    assert (far & {case.name for case in made.cases} != set()) is tried
 
 
 def test_a_reference_that_is_gone_is_told_so(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
