@@ -68,6 +68,7 @@ def get_inputs():
 _RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x * 2 + 1\n"
 
 
+@pytest.mark.soak
 @pytest.mark.judge
 def test_two_judges_judge_files_together() -> None:
     right = File("right", _SMALL, _RIGHT, "torch", True, False)

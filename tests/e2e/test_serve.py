@@ -119,7 +119,8 @@ def test_a_champion_from_a_model_is_taken_home(service: Service, tmp_path: Path)
         proposals = http.get(f"/runs/{run['id']}/proposals").json()["items"]
         whole = [http.get(f"/proposals/{proposal['id']}").json() for proposal in proposals]
         judged = [http.get(f"/candidates/{p['candidate_id']}").json() for p in whole if p["candidate_id"]]
-        assert run["champion_id"], (run, [(p["outcome"], p["detail"]) for p in whole], judged)
+        told = [*((p["outcome"], p["detail"]) for p in whole), *((c["verdict"], c["reason"]) for c in judged)]
+        assert run["champion_id"], f"{run['message']} {told}"
         champion = http.get(f"/candidates/{run['champion_id']}").json()
     assert champion["proposer"] == "scripted"
     assert champion["confirmed"]

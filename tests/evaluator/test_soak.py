@@ -65,6 +65,7 @@ def in_a_row(judge: Judge, count: int) -> None:
     assert now[3] < resident + 60 * 1024, (resident, now[3])
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_ten_in_a_row_leave_nothing_behind(judge: Judge) -> None:
     in_a_row(judge, 10)

@@ -22,7 +22,9 @@ def main() -> int:
 
     options = argparse.ArgumentParser()
     options.add_argument("--device", default="cpu")
-    return serve(options.parse_args().device, SERVED)
+    options.add_argument("--builds", action="store_true")
+    chosen = options.parse_args()
+    return serve(chosen.device, SERVED, builds=chosen.builds)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def test_every_use_with_every_problem_in_every_format() -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", [OWN[0], *(pytest.param(name, marks=pytest.mark.soak) for name in OWN[1:])])
 def test_the_check_passes(name: str, tmp_path: Path) -> None:
     taken(name).write("py", tmp_path)
     done = scripts.run_file(tmp_path / "kernel.py", "--check", "--no-time", "--seeds", "1")
