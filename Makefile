@@ -23,7 +23,8 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 PROBLEM ?=
 SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
-JOBS ?= 2
+# Three workers keep two cores busy: judges and services mostly wait for their children.
+JOBS ?= 3
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # A test run starts hundreds of interpreters: without bytecode each of them compiles our modules again.
