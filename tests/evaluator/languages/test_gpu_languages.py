@@ -47,7 +47,7 @@ def test_building_reports_resources_or_the_line():
     assert all(set(kernel) >= {"name", "registers"} for kernel in kernels({}, [])["kernels"])
     names = {kernel["name"] for kernel in found["kernels"]}
     assert {"add_rmsnorm_float32", "add_rmsnorm_bfloat16"} <= names
-    assert all(int(kernel["registers"]) > 8 for kernel in found["kernels"])
+    assert all(int(one["registers"]) > 8 for one in found["kernels"] if one["name"].startswith("add_rmsnorm"))
     with pytest.raises(RuntimeError, match="undeclared") as caught:  # of the module that candidates import, by its name
         build_imports({"path": str(CANDIDATES / "broken_cuda.py")}, [])
     assert type(caught.value).__name__ == "CompileError"
