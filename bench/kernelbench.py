@@ -108,8 +108,8 @@ def _number(path: Path) -> tuple[int, str]:
     return (int(head) if head.isdigit() else 10**6, path.stem)
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser(description: str | None = __doc__) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("checkout", type=Path)
     made.add_argument("--device", default="cpu")
     made.add_argument("--level", type=int, nargs="+", choices=(1, 2, 3))
@@ -131,7 +131,7 @@ def main() -> int:
         return 2
     output = options.output or ROOT / "bench" / "results" / f"kernelbench-{options.device.partition(':')[0]}.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
-    known = _known(output) if options.resume else {}
+    known = read_rows(output) if options.resume else {}
     judges = Judges(options.device, Path(os.devnull))
     start = time.monotonic()
     try:
@@ -154,7 +154,8 @@ def main() -> int:
     return 0
 
 
-def _known(output: Path) -> dict[str, dict[str, Any]]:
+def read_rows(output: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of a record by their reference; none where there is no such file."""
     if not output.is_file():
         return {}
     rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]

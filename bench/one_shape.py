@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench.kernelbench import Judges, select_references  # noqa: E402
+from bench.kernelbench import Judges, parser, read_rows, select_references  # noqa: E402
 from evaluator.errors import ProblemError  # noqa: E402
 from evaluator.inputs.layouts import NAMES  # noqa: E402
 from evaluator.languages import detect  # noqa: E402
@@ -93,31 +93,16 @@ def files(options: argparse.Namespace) -> list[Path]:
     return [path for path in every if path in chosen]
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("checkout", type=Path, metavar="PATH")
-    made.add_argument("--device", default="cpu")
-    made.add_argument("--level", type=int, nargs="+", choices=(1, 2, 3), default=[1])
-    made.add_argument("--sample", type=int, default=12 if os.environ.get("QUICK") == "1" else 0)
-    made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--shard", help="I/N")
-    made.add_argument("--limit-s", type=float, default=60.0)
-    made.add_argument("--budget-s", type=float, default=float("inf"))
-    made.add_argument("--resume", action="store_true")
-    made.add_argument("--output", type=Path)
-    return made
-
-
 def main() -> int:
-    options = parser().parse_args()
+    options = parser(__doc__).parse_args()
+    options.level = options.level or [1]
     references = files(options)
     if not references:
         print(f"there is no reference below {options.checkout}", file=sys.stderr)
         return 2
     output = options.output or ROOT / "bench" / "results" / f"one-shape-{options.device.partition(':')[0]}.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
-    lines = output.read_text(encoding="utf-8").splitlines() if options.resume and output.is_file() else []
-    rows = {row["reference"]: row for row in map(json.loads, lines) if "reference" in row}
+    rows = read_rows(output) if options.resume else {}
     judges = Judges(options.device, Path(os.devnull))
     start = time.monotonic()
     try:

@@ -24,6 +24,7 @@ from db.ids import new_id
 from db.queues import JobKind
 from db.recording import BadRecording, Recording, read_recording
 from db.repositories import runs
+from db.repositories.work.jobs import job_of
 from db.tables.core import CandidateRow, EvaluationRow, EventRow, ProposalRow
 from db.tables.queue import JobRow
 from db.transitions.advance import advance
@@ -209,16 +210,7 @@ class _Player:
         row.state, row.lease, row.attempts = "claimed", new_id("lease"), row.attempts + 1
         row.lease_until = now(s) + timedelta(hours=1)
         s.flush()
-        return Job(
-            id=row.id,
-            kind=row.kind,
-            queue=row.queue,
-            run_id=row.run_id,
-            subject_id=row.subject_id,
-            project_id=row.project_id,
-            attempt=row.attempts,
-            lease=row.lease,
-        )
+        return job_of(row, row.lease)
 
 
 def _more(s: Session, run_id: str, data: Mapping[str, Any]) -> Budget:

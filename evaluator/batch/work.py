@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Asked(Protocol):
-    """What answers requests: a served judge."""
+    """Answer requests, as a served judge does."""
 
     def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any: ...
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Topic(StrEnum):
-    """When a note is shown: with an operation of the reference, always, or with the kernel's distance to its floor."""
+    """The occasion to show a note: an operation of the reference, any time, or the kernel's distance to its floor."""
 
     EXP = "exp"
     REDUCTION = "reduction"

@@ -194,7 +194,7 @@ class BundleAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedAnswer:
-    """What became of an answer: settled; returned to the queue; gone (late or repeated) or refused, with no effect."""
+    """The fate of an answer: settled; returned to the queue; gone (late or repeated) or refused, with no effect."""
 
     job_id: str
     outcome: Taken

@@ -23,7 +23,7 @@ class Code:
 
 
 class Block(Protocol):
-    """What a block gives to the module's writer."""
+    """Parts that a block gives to the module's writer."""
 
     title: str
 

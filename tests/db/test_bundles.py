@@ -74,7 +74,7 @@ class Batch:
 
 
 def answer_to(world: World, bundle_id: str, task: Task, environment: Environment = ENVIRONMENT) -> Answer:
-    """What the machine says to a task."""
+    """Return the machine's answer to a task."""
     parts: dict[str, Any] = {}
     c = task.candidate
     if task.kind is TaskKind.ADMIT:
@@ -106,7 +106,7 @@ def answers_to(world: World, bundle: str, environment: Environment = ENVIRONMENT
 
 
 def archive(engine: Engine, ended: Problem | None = None) -> set[tuple[Any, ...]]:
-    """What is known of the Candidates, of one Problem or of all."""
+    """Return the archived facts of the Candidates, of one Problem or of all."""
     with read_session(engine) as s:
         query = select(CandidateRow).join(ProblemRow, ProblemRow.id == CandidateRow.problem_id)
         rows = s.scalars(query if ended is None else query.where(ProblemRow.hash == ended.hash)).all()

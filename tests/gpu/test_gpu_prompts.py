@@ -1,4 +1,4 @@
-"""What prompts show of a GPU: examples that are right there, the device in words, and torch.compile's own kernels."""
+"""Facts of a GPU in prompts: examples that are right there, the device in words, and torch.compile's own kernels."""
 
 from __future__ import annotations
 

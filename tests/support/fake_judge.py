@@ -55,7 +55,7 @@ NOTES: dict[str, list[dict[str, Any]]] = {
         {"stage": "something new"},
     ],
 }
-"""What it says it is doing, by operation, before it answers."""
+"""Notes on its work that it sends before it answers, by operation."""
 
 
 def admission(problem: Problem, verdict: Verdict) -> Admission:

@@ -1,4 +1,4 @@
-"""What a machine cannot do is said at once, in doctor's words, before anything starts."""
+"""A machine's limits are told at once, in doctor's words, before anything starts."""
 
 from __future__ import annotations
 

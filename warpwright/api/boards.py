@@ -72,7 +72,7 @@ class Champion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What became of an answer: settled; returned to the queue; gone (late or repeated) or refused, with no effect."""
+    """The fate of an answer: settled; returned to the queue; gone (late or repeated) or refused, with no effect."""
 
     detail: str
     job_id: str

@@ -73,7 +73,7 @@ class Stopped(Exception):
 
 @dataclass(slots=True)
 class _Trial:
-    """What an endpoint has shown to one Run so far."""
+    """The faults that an endpoint has shown to one Run so far."""
 
     in_flight: int = 0
     useful: bool = False

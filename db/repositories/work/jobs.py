@@ -19,6 +19,21 @@ from evaluator.types import BaselineReport, BuildReport, Candidate, DeviceKind, 
 from evolution.types import RunKind
 
 
+def job_of(row: JobRow, lease: str) -> Job:
+    """Return the claim of a Job by a lease."""
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        queue=row.queue,
+        run_id=row.run_id,
+        subject_id=row.subject_id,
+        project_id=row.project_id,
+        attempt=row.attempts,
+        lease=lease,
+        request_id=row.request_id,
+    )
+
+
 def payload(s: Session, job: Job) -> WorkItem | None:
     """Return all that a worker needs; None for an advance Job, which needs nothing, or for a lost claim."""
     row = s.get(JobRow, job.id, populate_existing=True)

@@ -18,7 +18,7 @@ from db.clock import iso, now
 from db.errors import Conflict, NotFound
 from db.ids import new_id
 from db.queues import JobKind, Nudge, build_queue, device_queue
-from db.repositories.work.jobs import baseline_of, payload
+from db.repositories.work.jobs import baseline_of, job_of, payload
 from db.tables.core import AdmissionRow, BaselineRow, EvaluationRow, RunRow
 from db.tables.queue import BundleRow, JobRow
 from db.transitions.work import devices, settle
@@ -35,7 +35,7 @@ MOST_TASKS = 1000
 
 
 class Taken(StrEnum):
-    """What became of an answer: settled; returned to the queue; too late or repeated, or refused, with no effect."""
+    """The fate of an answer: settled; returned to the queue; too late or repeated, or refused, with no effect."""
 
     SETTLED = "settled"
     RETURNED = "returned"
@@ -45,7 +45,7 @@ class Taken(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What became of one answer, and why in words."""
+    """The fate of one answer, with the reason in words."""
 
     job_id: str
     outcome: Taken
@@ -157,7 +157,7 @@ def release_bundle(s: Session, bundle_id: str) -> tuple[int, list[Nudge]]:
         row = s.get(JobRow, job_id)
         if row is not None and row.state == "claimed" and row.lease == lease:
             released += 1
-            nudges += _put_back(s, _job(row, lease), "the bundle was given back")
+            nudges += _put_back(s, job_of(row, lease), "the bundle was given back")
     return released, sorted(set(nudges))
 
 
@@ -167,20 +167,6 @@ def _collected(answer: Answer, outcome: Taken, detail: str = "") -> Collected:
 
 def _refused(answer: Answer, why: str) -> Collected:
     return _collected(answer, Taken.REFUSED, why)
-
-
-def _job(row: JobRow, lease: str) -> Job:
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        queue=row.queue,
-        run_id=row.run_id,
-        subject_id=row.subject_id,
-        project_id=row.project_id,
-        attempt=row.attempts,
-        lease=lease,
-        request_id=row.request_id,
-    )
 
 
 def _reclaim(s: Session, answer: Answer) -> Job | None:
@@ -197,7 +183,7 @@ def _reclaim(s: Session, answer: Answer) -> Job | None:
         row.state, row.lease, row.lease_until = "claimed", answer.lease, now(s) + timedelta(minutes=1)
         row.claimed_at = row.claimed_at or now(s)
         s.flush()
-    return _job(row, answer.lease) if row.state == "claimed" and row.lease == answer.lease else None
+    return job_of(row, answer.lease) if row.state == "claimed" and row.lease == answer.lease else None
 
 
 def _put_back(s: Session, job: Job, message: str) -> list[Nudge]:
@@ -280,7 +266,7 @@ def _next(s: Session, kind: JobKind, bundle_id: str, subjects: Select[str]) -> J
     row.state, row.lease, row.attempts = "claimed", lease, row.attempts + 1
     row.claimed_at, row.lease_until, row.worker = now(s), now(s) + timedelta(minutes=1), bundle_id
     s.flush()
-    return _job(row, lease)
+    return job_of(row, lease)
 
 
 def _open_baselines(s: Session, admission_id: str) -> Select[str]:

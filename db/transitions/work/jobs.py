@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.ids import new_id
 from db.queues import BUILD, BUILD_CUDA, CONTROL, PROPOSE, JobKind, Nudge
+from db.repositories.work.jobs import job_of
 from db.tables.core import AdmissionRow, BaselineRow, RunRow
 from db.tables.queue import ALIVE, JobRow
 from db.transitions.access.projects import spent
@@ -56,17 +57,7 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
         for run in lock_runs(s, RunRow.admission_id == row.subject_id, RunRow.status == RunStatus.QUEUED):
             progress(s, run, RunStatus.ADMITTING)
     charge_estimate(s, row.id, row.queue, row.project_id)
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        queue=row.queue,
-        run_id=row.run_id,
-        subject_id=row.subject_id,
-        project_id=row.project_id,
-        attempt=row.attempts,
-        lease=row.lease or "",
-        request_id=row.request_id,
-    )
+    return job_of(row, row.lease or "")
 
 
 def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:

@@ -1,4 +1,4 @@
-"""What a kernel was verified with, as the Python literal that the guard reads."""
+"""Write the facts that a kernel was verified with as the Python literal that the guard reads."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ class ModelNew(Base):
 
 
 def judged(judge: Judge, monkeypatch: pytest.MonkeyPatch, source: str, head: str = HEAD) -> Evaluation:
-    """Whatever its time, it is asked for single calls."""
+    """Judge a kernel that is asked for single calls whatever its time."""
     margins = replace(judge.protocol.integrity, single_calls=-1e9)
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, integrity=margins))
     monkeypatch.setattr(trial, "first_call_limit_s", lambda _: 3.0)
