@@ -1,7 +1,7 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
 Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
-"quick", "patient", "notes"}.
+"quick", "best", "patient", "notes"}.
 Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Where "notes" is true, any number of
 {"id", "note": {...}} may come before it: what the judge is doing now, for people who wait. The end of standard input
 ends the judge and every child.
@@ -134,7 +134,8 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
     if op == "build":
         return to_json(build(judge, problem, candidate))
     if op == "judge":
-        return to_json(judge.judge(problem, candidate, known, quick=request.get("quick") is True))
+        quick, best = request.get("quick") is True, from_json(dict[str, float], request.get("best") or {})
+        return to_json(judge.judge(problem, candidate, known, quick=quick, best=best))
     if op == "confirm":
         champion = None if request.get("champion") is None else from_json(Candidate, request["champion"])
         return to_json(confirm(judge, problem, candidate, champion, known))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.bounded_cache import BoundedCache
@@ -56,6 +56,17 @@ def workload_leaders(s: Session, run: RunRow) -> dict[str, WorkloadLeaders]:
             weight=weight, best=_rated(best[workload]), leader=_rated(leader), reference=reference
         )
     return found
+
+
+def best_speedups(s: Session, run: RunRow, *, besides: str) -> dict[str, float]:
+    """Return the best speedup on each Workload of a Run by other Candidates, over the Baseline that is fastest now."""
+    found = (
+        select(WorkloadRatioRow.workload, func.max(WorkloadRatioRow.speedup).label("fastest"))
+        .join(CandidateRow, CandidateRow.id == WorkloadRatioRow.candidate_id)
+        .where(WorkloadRatioRow.run_id == run.id, CandidateRow.id != besides, CandidateRow.outdated.is_(False))
+        .group_by(WorkloadRatioRow.workload)
+    )
+    return {row.workload: row.fastest for row in s.execute(found)}
 
 
 def _rated(row: object) -> RatedCandidate:

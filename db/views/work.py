@@ -72,7 +72,8 @@ class BuildWork:
 class JudgeWork:
     """Judge a Candidate against the fastest Baseline: op `judge`. `build` is the build stage's report, if it ran.
 
-    In a search, a `quick` judgement ends what is clearly slower before most checks.
+    In a search, a `quick` judgement ends what is clearly slower before most checks: than the Baseline, or than the
+    `best` speedups over it so far, by Workload.
     """
 
     evaluation_id: str
@@ -83,6 +84,7 @@ class JudgeWork:
     baseline: BaselineReport | None
     build: BuildReport | None = None
     quick: bool = False
+    best: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from evaluator.cage import freezer
 
 _WATCH_EVERY_S = 0.1
+_MOST_SHARE = 0.1  # of the judge's time, whose threads wait for this one's while it computes
+_RESTING_EVERY = 10  # looks at the others, for one at a child that is stopped
 
 
 class Capture:
@@ -58,6 +60,7 @@ class Monitored:
     killed_for_memory: Callable[[], bool] | None = None  # asks whether the kernel killed it for its memory
     kill_signal: signal.Signals = signal.SIGKILL
     gone: threading.Event = field(default_factory=threading.Event)
+    resting: bool = False  # it is stopped, so it is looked at rarely: a timer of its own may have continued it
 
     def watch(self, root: int, pidfd: int, resident_limit: int | None, thread_limit: int) -> None:
         """Watch process `root`; kill it by `pidfd` when its descendants exceed a limit. `over` then names the limit."""
@@ -123,7 +126,7 @@ class Monitor:
             os.write(self._wake_write, b"x")
 
     def _run(self) -> None:
-        next_watch = 0.0
+        next_watch, looks = 0.0, 0
         while not self._closing:
             watching = bool(self._all) and not self._pauses
             for key, _ in self._selector.select(_WATCH_EVERY_S if watching else None):
@@ -134,9 +137,12 @@ class Monitor:
             self._take_orders()
             now = time.monotonic()
             if now >= next_watch and not self._pauses:
-                next_watch = now + _WATCH_EVERY_S
+                looks += 1
                 for monitored in self._all:
-                    _watch_use(monitored)
+                    if not monitored.resting or looks % _RESTING_EVERY == 0:
+                        _watch_use(monitored)
+                end = time.monotonic()
+                next_watch = end + max(_WATCH_EVERY_S, (end - now) / _MOST_SHARE)
         for monitored in list(self._all):
             self._drop(monitored)
 

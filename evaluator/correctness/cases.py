@@ -268,8 +268,9 @@ class CaseCache:
     pass, an element at a time. Never kept: held-out sizes, timed inputs, the cases of a module with buffers.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, most_bytes: int, has_room: Callable[[], bool] = lambda: True) -> None:
+        """Keep at most so many bytes, and take nothing while `has_room` denies that others' memory suffices."""
+        self._most_bytes, self._has_room = most_bytes, has_room
         self._entries: dict[tuple[str, str], _Entry] = {}
 
     def take(
@@ -303,7 +304,7 @@ class CaseCache:
 
         Those of other Problems make room. Those of the same do not: they are wanted as soon.
         """
-        if prepared is None or sizes.hidden or prepared.oracle.buffers:
+        if prepared is None or sizes.hidden or prepared.oracle.buffers or not self._has_room():
             return False
         held = prepared.bytes_held()
         own = sum(one.bytes_held for key, one in self._entries.items() if key[0] == problem.hash)

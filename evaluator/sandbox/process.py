@@ -190,6 +190,7 @@ class ChildProcess:
             return
         try:
             self._frozen = freezer.freeze(self._root)
+            self._monitored.resting = True
         except freezer.CannotFreeze as error:
             reason = str(error)
             raise self._die(lambda output: ChildUnstoppable(reason, output=output)) from error
@@ -202,6 +203,7 @@ class ChildProcess:
     def thaw(self) -> None:
         """Let a frozen child run again."""
         frozen, self._frozen = self._frozen, None
+        self._monitored.resting = False
         if frozen is not None:
             freezer.thaw(frozen.pids)
 

@@ -6,6 +6,7 @@ Nothing stops early, so chance cannot choose the moment at which times are compa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,10 +79,8 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         timer = ConfirmTimer(judge.session, trial, reference, protocol, processes, spent, _teller(judge, trial))
         found = [timer.run(workload, protocol.process_pairs) for workload in trial.shown]
         hidden = [timer.run(workload, protocol.hidden_pairs) for workload in trial.held_out]
-        with spent.on("counters"):
-            resources = _resources(judge, checked)
     evidence = {**checked.evidence, "seconds": spent.rounded()}
-    return _result(trial, judge.origin, screened, found, hidden, evidence, resources, protocol.promotion)
+    return _result(trial, judge.origin, screened, found, hidden, evidence, checked.resources, protocol.promotion)
 
 
 def _teller(judge: Judge, trial: Trial) -> Tell:
@@ -104,50 +103,59 @@ def _teller(judge: Judge, trial: Trial) -> Tell:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The results of a passed check. `application` is ready to run under a tool, if there is one."""
+    """The results of a passed check. `resources` has the kernels' registers, shared memory and spills, and counters."""
 
     evidence: dict[str, Any]
-    kernels: list[dict[str, Any]]
-    application: TargetApplication | None
+    resources: dict[str, Any]
 
 
 def _check(judge: Judge, trial: Trial, reference: Subject) -> _Checked:
-    """Check correctness again with new seeds, held-out Workloads included; then run compute-sanitizer."""
-    with judge.children.start(trial.candidate, Stage.CONFIRM) as subject:
+    """Check correctness again with new seeds, held-out Workloads included, and run tools beside that."""
+    with (
+        judge.children.start(trial.candidate, Stage.CONFIRM) as subject,
+        ThreadPoolExecutor(1, thread_name_prefix="tools") as beside,
+    ):
+        tools = None
+        if trial.kind in sanitizer.DEVICES:
+            with judge.session.shared():
+                application, why = _application(judge, trial, subject, reference)
+            tools = beside.submit(_run_tools, judge, application, why)
         checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
         report = judge.check_stage.check(trial, subject, checker, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": report.evidence()}
-        kernels = compiled_kernels(subject, Stage.CONFIRM)
-        application = None
-        if trial.kind in sanitizer.DEVICES:
-            with judge.session.shared():
-                application, evidence["sanitizer"] = _sanitize(judge, trial, subject, reference)
-    return _Checked(evidence, kernels, application)
+        resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CONFIRM)}
+        if tools is not None:
+            evidence["sanitizer"], read = tools.result()
+            resources |= read
+    return _Checked(evidence, resources)
 
 
-def _sanitize(
+def _application(
     judge: Judge, trial: Trial, subject: Subject, reference: Subject
-) -> tuple[TargetApplication | None, dict[str, Any]]:
-    """Return the application for tools, if a tool can run, and compute-sanitizer's evidence. Raises Rejection."""
+) -> tuple[TargetApplication | None, str]:
+    """Return the application for tools, None if no tool can run, and why compute-sanitizer cannot, or ""."""
     why = sanitizer.unavailable(trial.candidate, judge.tool_history)
     if why and counters.unavailable(judge.tool_history.broken):
-        return None, sanitizer.not_run(why)
+        return None, why
     built = judge.children.files(trial.candidate)
     application = TargetApplication.of(trial.problem, trial.candidate, judge.device, built)
     no_calls = add_small_calls(application, subject, reference, trial.generator, trial.workloads)
-    if no_calls:
-        return None, sanitizer.not_run(why or no_calls)
-    return application, sanitizer.not_run(why) if why else sanitizer.check(application, judge.tool_history)
+    return (None, why or no_calls) if no_calls else (application, why)
 
 
-def _resources(judge: Judge, checked: _Checked) -> dict[str, Any]:
-    """Return registers, shared memory and spills, and the hardware counters or the reason why there are none."""
-    found: dict[str, Any] = {"kernels": checked.kernels}
-    if checked.application is not None:
-        with judge.session.shared():
-            kernels, why = counters.read(checked.application, judge.tool_history.broken)
-        found |= counters.resources(kernels, why)
-    return found
+def _run_tools(
+    judge: Judge, application: TargetApplication | None, why_not: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run compute-sanitizer and read the hardware counters, beside the check: both mostly wait for their tool.
+
+    Return the evidence of the one and the resources of the other. Raises Rejection.
+    """
+    if application is None:
+        return sanitizer.not_run(why_not), {}
+    with judge.session.sharing.in_background():
+        found = sanitizer.not_run(why_not) if why_not else sanitizer.check(application, judge.tool_history)
+        kernels, why = counters.read(application, judge.tool_history.broken)
+    return found, counters.resources(kernels, why)
 
 
 def _result(

@@ -207,7 +207,7 @@ class ConfirmTimer:
                         with self.spent.on("closely" if rules.closely else "timing"):
                             bench.run(rules)
                         times.note(bench, modes, copy_floor_us(self.session.backend, bench.bytes_moved))
-                        if not workload.held_out:
+                        if not workload.held_out and repetition % self.protocol.plain_loop_every == 0:
                             with self.spent.on("plain_loops"):
                                 times.opinion.note(bench.plain_loops(profile=repetition == 0))
                         bench.replace([])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import torch
@@ -31,7 +32,8 @@ from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, 
 
 Done = TypeVar("Done")
 Tell = Callable[..., None]
-_CASE_SHARE, _CASE_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
+_CASE_SHARE, _CASE_BYTES = 1 / 4, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
+_FREE_SHARE = 1 / 3  # of a GPU's memory: cases are kept while that much is free
 
 
 def silent(**note: object) -> None:
@@ -56,7 +58,11 @@ class Judge:
         self.tell: Tell = silent  # told what the judge is doing, for people who wait
         self.session.on_wait = lambda: self.tell(stage="wait")
         memory_bytes = self.device.facts.get("memory_bytes")
-        cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
+        cases = (
+            CaseCache(int(memory_bytes * _CASE_SHARE), lambda: (backend.free_bytes() or 0) > memory_bytes * _FREE_SHARE)
+            if memory_bytes
+            else CaseCache(_CASE_BYTES)
+        )
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
         self.check_stage = CheckStage(self.session, self.children, cases)
         self.tool_history = ToolHistory()
@@ -95,12 +101,19 @@ class Judge:
     # ------------------------------------------------------------ judge
 
     def judge(
-        self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None = None, *, quick: bool = False
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        baseline: BaselineReport | None = None,
+        *,
+        quick: bool = False,
+        best: Mapping[str, float] = MappingProxyType({}),
     ) -> Evaluation:
         """Screen, build, check and time one Candidate. Never raises for a fault of the Candidate.
 
         `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed, too. With
-        `quick`, a Candidate that is clearly slower than that comparator is spared most checks, and its reason says so.
+        `quick`, a Candidate that is clearly slower than that comparator is spared most checks, and its reason says so;
+        also one that is clearly slower than the `best` so far: speedups over that comparator by Workload.
         """
         trial = Trial(
             problem=problem,
@@ -108,6 +121,7 @@ class Judge:
             kind=self.backend.kind,
             baseline=baseline,
             quick=quick and baseline is not None,
+            best=best,
         )
 
         def work() -> Evaluation:

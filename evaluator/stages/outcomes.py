@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -71,13 +72,26 @@ def passed(
 
 
 def slower(trial: Trial, origin: Origin, screened: Screened, report: Report, times: Times) -> Evaluation:
-    """Return the Evaluation of a Candidate that is right on the first checks and clearly slower."""
+    """Return the Evaluation of a Candidate that is right on the first checks and clearly slower.
+
+    Slower than the fastest Baseline, or than the best Candidate so far.
+    """
     evidence = {"correctness": report.evidence(), "look": True}
     found = passed(trial, origin, screened, evidence, times.measurements, times.ratios())
     ratio = found.speedup("fastest")
     assert ratio is not None  # every shown Workload was timed
     checks = sum(report.checked.values())
-    return replace(found, reason=f"right on {checks} checks, slower: {ratio.value:.2f}x the fastest baseline")
+    speed = f"{ratio.value:.2f}x the fastest baseline"
+    if trial.best:
+        speed += f"; the best so far has {_overall(trial):.2f}x"
+    return replace(found, reason=f"right on {checks} checks, slower: {speed}")
+
+
+def _overall(trial: Trial) -> float:
+    """Return the weighted geometric mean of the speedups that were to be beaten."""
+    weight = sum(one.weight for one in trial.shown)
+    logs = (one.weight * math.log(trial.best_speedup(one)) for one in trial.shown)
+    return math.exp(sum(logs) / weight)
 
 
 def refused(trial: Trial, origin: Origin, found: Rejection) -> Evaluation:

@@ -64,12 +64,13 @@ def look(
 ) -> Times | None:
     """Return the times of a few pairs of a Candidate that is clearly slower on every shown Workload, else None.
 
+    Slower than the fastest Baseline, or than the best Candidate so far, by their ratios to that Baseline.
     Raises Rejection, ComparatorFailed.
     """
     times = Times()
     for workload in trial.shown:
         with _benched(session, trial, workload, subject, reference, protocol) as (bench, modes):
-            if not bench.is_slower(protocol.look, protocol.clearly_slower):
+            if not bench.is_slower(protocol.look, protocol.clearly_slower * trial.best_speedup(workload)):
                 return None
             times.add(session, workload, bench, modes)
     return times

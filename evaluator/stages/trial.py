@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -23,7 +23,8 @@ def secret_generator() -> torch.Generator:
 class Trial:
     """A Candidate on trial for a Problem on one kind of device.
 
-    `baseline` and `champion` choose its comparators. A `quick` trial ends what is clearly slower early.
+    `baseline` and `champion` choose its comparators. A `quick` trial ends what is clearly slower early: than the
+    fastest Baseline, or than `best`, the best speedups over it so far by Workload.
     `generator` is the source of all randomness, and `clock` measures the stages.
     """
 
@@ -33,6 +34,7 @@ class Trial:
     baseline: BaselineReport | None = None
     champion: Candidate | None = None
     quick: bool = False
+    best: Mapping[str, float] = field(default_factory=dict)
     generator: torch.Generator = field(default_factory=secret_generator)
     clock: StageClock = field(default_factory=StageClock)
 
@@ -47,6 +49,10 @@ class Trial:
     @property
     def held_out(self) -> Sequence[Workload]:
         return [workload for workload in self.workloads if workload.held_out]
+
+    def best_speedup(self, workload: Workload) -> float:
+        """Return the speedup over the fastest Baseline that is to be beaten on a Workload: at least 1."""
+        return max(1.0, self.best.get(workload.name, 1.0))
 
     @property
     def adapter(self) -> LanguageAdapter:

@@ -85,6 +85,7 @@ class TimingProtocol:
     )
     process_pairs: int = 8  # repetitions of a confirmation in new processes
     hidden_pairs: int = 2  # the same of held-out Workloads
+    plain_loop_every: int = 2  # repetitions, for one with plain loops beside the official times
     promotion: Promotion = field(default_factory=Promotion)
     integrity: IntegrityMargins = field(default_factory=IntegrityMargins)
 

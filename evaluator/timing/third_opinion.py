@@ -17,12 +17,13 @@ from evaluator.types import Adjustment
 
 CHECK = "plain_loop"
 _FEWEST = 2  # repetitions, of which an interval can be made
+_LEAST_SPREAD = 1e-6  # of logs, which may be all alike
 _MOST_SHARE, _MOST_US = 0.1, 0.3  # by which the times may differ, whichever is more
 
 
 @dataclass(slots=True)
 class ThirdOpinion:
-    """The plain loops of one Workload, by contender, one for each repetition."""
+    """The plain loops of one Workload, by contender, one for each repetition that had one."""
 
     loops: dict[str, list[PlainLoop]] = field(default_factory=dict)
 
@@ -48,14 +49,21 @@ class ThirdOpinion:
         return abs(official_us - plain_us) > max(_MOST_SHARE * plain_us, _MOST_US)
 
     def lowered(self, against: str, logs: Sequence[float], official_us: Mapping[str, float]) -> Sequence[float]:
-        """Return the log ratios of the claim against a comparator: those of the plain loops where a time disagrees and
-        the gain is smaller there, else `logs`. `official_us` are the times by contender."""
+        """Return the log ratios of the claim against a comparator. `official_us` are the times by contender.
+
+        Where a time disagrees and the plain loops' gain is smaller, `logs` are moved to that gain, with the wider
+        spread of both.
+        """
         if len(self.loops[against]) < _FEWEST or not any(
             self.disagrees(name, official_us[name]) for name in ("candidate", against)
         ):
             return logs
         plain = self.log_ratios(against, "candidate")
-        return plain if statistics.fmean(plain) < statistics.fmean(logs) else logs
+        centre, before = statistics.fmean(plain), statistics.fmean(logs)
+        if centre >= before:
+            return logs
+        wider = max(1.0, statistics.stdev(plain) / max(statistics.stdev(logs), _LEAST_SPREAD))
+        return [centre + wider * (log - before) for log in logs]
 
     def told(self, official_us: Mapping[str, float]) -> dict[str, Any]:
         """Return for each contender both times, and whether they disagree, to show."""

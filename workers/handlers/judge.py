@@ -28,6 +28,7 @@ def handle(context: Context, job: Job, work: JudgeWork) -> Settle:
         candidate=work.candidate,
         baseline=work.baseline,
         quick=work.quick,
+        best=work.best,
     )
     return partial(_settle, job=job, answer=answer)
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from db.packing import load_baseline
 from db.queues import JobKind, device_queue
 from db.repositories.work import proposing, webhooks
+from db.repositories.workload_leaders import best_speedups
 from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, RunRow
 from db.tables.queue import JobRow
 from db.views.rows import Job
@@ -115,6 +116,7 @@ def _judge(s: Session, subject_id: str) -> JudgeWork:
         baseline=baseline_of(s, run),
         build=None if candidate.build is None else from_json(BuildReport, candidate.build),
         quick=run.kind == RunKind.OPTIMISE,
+        best=best_speedups(s, run, besides=candidate.id),
     )
 
 

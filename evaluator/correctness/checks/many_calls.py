@@ -18,6 +18,7 @@ from evaluator.subject import RunReply
 from evaluator.types import Verdict
 
 _MOST_CALLS, _MOST_BYTES, _MOST_US = 1200, 128 << 20, 300_000.0  # limits of calls, memory of outputs and time
+_USUAL_CALLS, _USUAL_MOST_US = 400, 1_000_000.0  # also on a busy machine, whose calls look slow
 _COMPARED_LARGE, _ALL_COMPARED_BYTES = 6, 16 << 20  # outputs that are compared; all of them up to so many bytes
 _TIMED_FIRST = 16  # calls
 
@@ -62,7 +63,11 @@ def _count(context: CheckContext, case: Case, bytes_each: int) -> int:
     most_us = context.first_calls.reply.wall_us / len(context.cases)  # of a call
     most = min(_MOST_CALLS, _MOST_BYTES // max(1, bytes_each))
     few = int(min(most, _TIMED_FIRST, _MOST_US / max(1.0, most_us)))
-    return few if few < 2 else max(few, int(min(most, _MOST_US / _call_us(context, case, few))))
+    if few < 2:
+        return few
+    call_us = _call_us(context, case, few)
+    usual = min(_USUAL_CALLS, _USUAL_MOST_US / call_us)
+    return max(few, int(min(most, max(usual, _MOST_US / call_us))))
 
 
 def _call_us(context: CheckContext, case: Case, count: int) -> float:

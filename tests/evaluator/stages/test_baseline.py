@@ -105,6 +105,16 @@ def test_what_is_clearly_slower_ends_after_a_look(judge: Judge) -> None:
     assert list(found.evidence["correctness"]["checked_calls"]) == ["small"]
 
 
+def test_what_is_clearly_slower_than_the_best_so_far_ends_after_a_look(judge: Judge) -> None:
+    one = problem()
+    baseline = eager_only(judge, one)
+    best = {workload.name: 1000.0 for workload in one.workloads}
+    found = judge.judge(one, forward("return right(x, self.weight)"), baseline, quick=True, best=best)
+    assert found.verdict is Verdict.PASSED
+    assert found.evidence["look"]
+    assert found.reason.endswith("the fastest baseline; the best so far has 1000.00x")
+
+
 def test_what_is_not_slower_goes_through_everything(judge: Judge) -> None:
     one = problem()
     wrong_at_few_rows = forward("y = right(x, self.weight)", "return y if x.shape[0] > 1 else y * 2")
