@@ -153,6 +153,7 @@ class Judge:
                     )
             with trial.clock.during(Stage.CORRECTNESS):
                 report = self.check_stage.check(trial, subject, checker, Stage.CORRECTNESS)
+                self.check_stage.note_passed(trial, report)
             evidence = {"correctness": report.evidence()}
             named = libraries.library_operations(report.operations)
             screened = _with_libraries(trial, screened, named)

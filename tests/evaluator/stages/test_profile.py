@@ -85,7 +85,7 @@ def test_serve_ends_when_the_device_is_lost(
             """Nothing to close."""
 
     monkeypatch.setattr(serve, "Judge", lambda backend, protocol: Lost())
-    monkeypatch.setattr(serve, "make_backend", lambda device: None)
+    monkeypatch.setattr(serve, "make_backend", lambda device, ahead: None)
     monkeypatch.setattr(serve, "answer", lambda judge, line, write: {"id": 1, "ok": True, "result": {}})
     asked = tmp_path / "requests"
     asked.write_text('{"id": 1, "op": "ping"}\n{"id": 2, "op": "ping"}\n', encoding="utf-8")
