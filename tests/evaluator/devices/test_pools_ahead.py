@@ -64,11 +64,3 @@ def test_a_compiler_that_cannot_be_loaded_before_the_fork_is_left_to_the_childre
 @pytest.mark.parametrize("device", ["", "cpu", "cuda:x", "tpu:0"])
 def test_nothing_starts_for_other_devices(device: str) -> None:
     assert pools_ahead.begin(device) is None
-
-
-def test_the_compiler_is_loaded_without_the_driver() -> None:
-    from evaluator.child.gpu import compiler  # noqa: PLC0415  it imports torch's compiler
-    from evaluator.child.protocol import cuda_driver  # noqa: PLC0415
-
-    assert compiler.MODULES
-    assert not cuda_driver.has_started()
