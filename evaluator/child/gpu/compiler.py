@@ -19,5 +19,14 @@ MODULES = (
 
 for name in MODULES:
     importlib.import_module(name)
+
+
+def start_workers() -> None:
+    """Begin to start the processes that compile kernels in parallel, in a child that was forked."""
+    from torch._inductor.async_compile import AsyncCompile  # noqa: PLC0415  loaded above
+
+    AsyncCompile.warm_pool()
+
+
 if cuda_driver.has_started():
     raise RuntimeError("importing torch's compiler started the NVIDIA driver, so no child can be forked")
