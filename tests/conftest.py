@@ -49,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )  # fmt: skip
     settings.load_profile("untimed")
+    config.pluginmanager.register(timings.Meter())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(timings.Recorder())
 
