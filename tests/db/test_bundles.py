@@ -140,7 +140,7 @@ def start(world: World, count: int) -> None:
     world.start(Budget(candidates=count), config)
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(200, marks=(pytest.mark.soak, pytest.mark.timeout(600)))])
+@pytest.mark.parametrize("count", [18, pytest.param(200, marks=(pytest.mark.soak, pytest.mark.timeout(600)))])
 def test_candidates_over_bad_bundles_end_as_those_of_a_live_run(engine: Engine, count: int) -> None:
     made = sources(count)
     live = World(engine, propose=from_list(*made), problem=problem("class Model: live"))

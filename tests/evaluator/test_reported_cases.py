@@ -326,6 +326,7 @@ def test_zeros_of_both_signs(judge: Judge) -> None:
     assert_judged(judge, problem, "(x >= 0) -> (x.view(torch.int32) >= 0)")
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "text",
     [

@@ -90,6 +90,7 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return answers
 
 
+@pytest.mark.compiles
 def test_a_format_of_one_file_and_one_line_is_offered(added: dict[str, Any]) -> None:
     (schema,) = added["parameter"]
     assert (schema["enum"], schema["default"]) == (["py", "txt", "package", "hf-kernel"], "py")

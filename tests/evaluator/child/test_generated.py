@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from evaluator.child.generated import generated, heart
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -61,6 +63,7 @@ def test_nothing_compiled_is_nothing_told() -> None:
     assert isinstance(generated({}, [])["code"], str)
 
 
+@pytest.mark.compiles
 def test_what_inductor_makes_here_is_found() -> None:
     code = """
 import torch
