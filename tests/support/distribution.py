@@ -49,6 +49,21 @@ def _has_any(item: pytest.Item, markers: Sequence[str]) -> bool:
     return any(item.get_closest_marker(name) is not None for name in markers)
 
 
+def drop_soak_parameters(definition: pytest.Item) -> None:
+    """Make no tests of parameters that `--soak` alone runs: a thousand of them take longer than a room's tests."""
+    for place, mark in enumerate(definition.own_markers):
+        if mark.name != "parametrize" or "ids" in mark.kwargs:
+            continue
+        names, values = mark.args
+        kept = [one for one in values if not _is_soak(one)]
+        if 0 < len(kept) < len(values):
+            definition.own_markers[place] = pytest.mark.parametrize(names, kept, **mark.kwargs).mark
+
+
+def _is_soak(value: object) -> bool:
+    return any(mark.name == "soak" for mark in getattr(value, "marks", ()))
+
+
 def arrange(items: list[pytest.Item]) -> None:
     """Files that judge first, then the suites with long files; the order is kept otherwise."""
     items.sort(key=_turn)
