@@ -19,7 +19,7 @@ _JUDGES = re.compile(r"^def .*\bjudge: Judge\b|^@pytest\.mark\.judge\b|^    judg
 _JUDGING = "files that judge"
 _LONGEST_FIRST = ("e2e", "browser", "workers", "service", "db", "synthesis")
 """Suites with long files: these start early, or one of them runs alone in the end."""
-_SLOW, _SLOW_FIXTURES = ("stack", "compiles", "gpu"), frozenset({"stack", "engine", "together"})
+_SLOW, _SLOW_FIXTURES = ("stack", "compiles", "gpu"), frozenset({"stack", "engine", "sqlite_template", "together"})
 
 
 class Scheduling(LoadFileScheduling):

@@ -40,6 +40,9 @@ class Meter:
     """Pytest plugin of each process that runs tests: it measures the processor seconds since the test before."""
 
     def __init__(self) -> None:
+        self._before_s = 0.0
+
+    def pytest_collection_finish(self) -> None:
         self._before_s = cpu.used_s()
 
     @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,7 @@ from evaluator.languages import detect
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
-from tests.evaluator.rooms import eager_only
+from tests.evaluator.rooms import QUICKLY, eager_only
 
 CANDIDATE = """import torch
 
@@ -40,6 +40,12 @@ class ModelNew(torch.nn.Module):
         self.left = calls if self.bn.running_mean._version != self.known else self.left - 1
         return self.left > 0
 """
+
+
+@pytest.fixture(autouse=True)
+def _closely(judge, monkeypatch):
+    """Compare the buffers after a timed round, as the judge does where it looks closely."""
+    monkeypatch.setattr(judge, "protocol", QUICKLY)
 
 
 def judged(judge, condition: str):
