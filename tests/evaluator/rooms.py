@@ -21,7 +21,7 @@ QUICKLY = TimingProtocol(
 )
 # For tests that ask whether a Candidate passes, and not how fast it is or how closely it was watched.
 BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, rehearse=False, closely=False)
-BRIEFLY = replace(QUICKLY, judge=BRIEF, profile=BRIEF)
+BRIEFLY = replace(QUICKLY, judge=BRIEF)
 # For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
 SERVED = replace(
     _USUAL,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evaluator.devices.cpu import CpuBackend
@@ -9,7 +11,7 @@ from evaluator.languages import detect
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
-from tests.evaluator.rooms import QUICKLY, eager_only
+from tests.evaluator.rooms import QUICK, eager_only
 
 CANDIDATE = """import torch
 
@@ -44,8 +46,9 @@ class ModelNew(torch.nn.Module):
 
 @pytest.fixture(autouse=True)
 def _closely(judge, monkeypatch):
-    """Compare the buffers after a timed round, as the judge does where it looks closely."""
-    monkeypatch.setattr(judge, "protocol", QUICKLY)
+    """Compare the buffers after a round of many calls, on a busy machine, too."""
+    rules = replace(QUICK, round_us=4 * QUICK.round_us)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
 
 
 def judged(judge, condition: str):
