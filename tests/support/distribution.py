@@ -17,7 +17,7 @@ from xdist.scheduler import LoadFileScheduling
 _ROOT = Path(__file__).parents[2]
 _JUDGES = re.compile(r"^def .*\bjudge: Judge\b|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
 _JUDGING = "files that judge"
-_LONGEST_FIRST = ("e2e", "browser", "workers", "service", "db", "synthesis")
+_LONGEST_FIRST = ("e2e", "browser", "take_home", "workers", "synthesis", "service", "db")
 """Suites with long files: these start early, or one of them runs alone in the end."""
 _SLOW, _SLOW_FIXTURES = ("stack", "compiles", "gpu"), frozenset({"stack", "engine", "sqlite_template", "together"})
 
