@@ -100,7 +100,7 @@ def test_a_replay_goes_as_recorded(engine: Engine, empty: Engine) -> None:
 
 
 @settings(
-    max_examples=settings.default.max_examples // 20,
+    max_examples=settings.default.max_examples // 40,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
