@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def test_functions_of_a_cpu_kernel_share_its_time(judge: Judge) -> None:
     assert sum(part.share for part in found.parts) <= 1.0001
     assert any(part.name == "the candidate's own library" for part in found.parts)
     assert all(part.time_us <= found.call_us * 1.0001 for part in found.parts)
-    assert "us a call" in render(found)
+    assert re.search(r"[um]s a call", render(found))
     assert to_json(found)["parts"]
 
 
