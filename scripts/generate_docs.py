@@ -35,7 +35,8 @@ def cli_page() -> str:
     lines = [
         "# The command line", "", MARK, "",
         "Data goes to standard output, progress and remarks to standard error. `--json` is understood everywhere it",
-        "makes sense. [Exit codes](exit-codes.md) are the same for all commands.", "",
+        "makes sense. [Exit codes](exit-codes.md) are the same for all commands. `warpwright --version` prints the",
+        "version, and `warpwright --install-completion` lets the shell complete commands and options.", "",
     ]  # fmt: skip
     for name, command in _commands(group):
         lines += [f"## warpwright {name}", "", *_paragraphs(command.help or ""), "", *_usage(name, command), ""]

@@ -22,6 +22,11 @@ def run_object(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def run_summary(number: int, **changes: Any) -> dict[str, Any]:
+    shown = {"problem_name": "addition", "speedup": ratio(1.5), "confirmed": True}
+    return {**run_object(id=f"run_{number}"), **shown, **changes}
+
+
 def ratio(value: float, against: str = "fastest", workload: str | None = None) -> dict[str, Any]:
     interval = {"low": value - 0.1, "high": value + 0.1, "confidence": 0.95}
     return {"against": against, "value": value, "interval": interval, "workload": workload}
@@ -94,7 +99,7 @@ class FakeApi:
 
     url: str = ""
     run: dict[str, Any] = field(default_factory=run_object)
-    runs: list[dict[str, Any]] = field(default_factory=lambda: [run_object(id=f"run_{n}") for n in range(5)])
+    runs: list[dict[str, Any]] = field(default_factory=lambda: [run_summary(n) for n in range(5)])
     candidates: list[dict[str, Any]] = field(
         default_factory=lambda: [candidate_object(1, "BUILD_ERROR"), candidate_object(2, "PASSED")]
     )

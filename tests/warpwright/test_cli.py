@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.warpwright.fake_api import RUN_ID, FakeApi, candidate_object, champion_object, run_object
+import warpwright
+from tests.warpwright.fake_api import (
+    RUN_ID,
+    FakeApi,
+    candidate_object,
+    champion_object,
+    event_object,
+    run_object,
+    run_summary,
+)
 from warpwright.cli import commands
 from warpwright.errors import ExitCode
 
@@ -269,3 +281,42 @@ def test_a_whole_run_is_taken_home(api: FakeApi, tmp_path: Path, capfd: pytest.C
 def test_an_unknown_run_ends_with_2(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     assert commands.run(["candidates", "run_none", "--server", api.url]) == ExitCode.BAD_USAGE
     assert "no such thing" in capfd.readouterr().err
+
+
+def test_the_list_of_runs_has_names_and_marks_what_is_not_confirmed(
+    api: FakeApi, capfd: pytest.CaptureFixture[str]
+) -> None:
+    api.runs = [run_summary(1), run_summary(2, confirmed=False), run_summary(3, speedup=None, confirmed=False)]
+    assert commands.run(["runs", "--server", api.url]) == ExitCode.OK
+    first, second, third = capfd.readouterr().out.splitlines()[1:]
+    assert "addition" in first
+    assert " 1.50x (1.40x to 1.60x)" in first
+    assert " ~1.50x" in second
+    assert "1.50x" not in third
+
+
+def test_an_event_is_one_whole_line(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    reason = "line 3:\n" + "no such thing, " * 40
+    api.events = [event_object(1, "evaluation.settled", reason=reason)]
+    assert commands.run(["events", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert capfd.readouterr().out.splitlines() == [
+        f"    1  03:04:05  evaluation.settled    reason={' '.join(reason.split())}"
+    ]
+    assert commands.run(["events", RUN_ID, "--server", api.url, "--json"]) == ExitCode.OK
+    (line,) = capfd.readouterr().out.splitlines()
+    assert json.loads(line)["data"] == {"reason": reason}
+
+
+def test_the_version_is_the_packages(capfd: pytest.CaptureFixture[str]) -> None:
+    assert commands.run(["--version"]) == ExitCode.OK
+    assert capfd.readouterr().out == f"warpwright {warpwright.__version__}\n"
+
+
+def test_a_shell_gets_its_completion() -> None:
+    asked = {"_WARPWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": "warpwright opt", "COMP_CWORD": "1"}
+    script = "from warpwright.cli.commands import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.argv = ['warpwright']; {script}"],
+        env={**os.environ, **asked}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["optimize"]

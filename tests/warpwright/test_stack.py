@@ -14,6 +14,7 @@ import pytest
 
 from tests.warpwright.test_children import alive, wait_until
 from warpwright import paths
+from warpwright.cli.sessions import open_session
 from warpwright.errors import Missing, StackFailed
 from warpwright.stack import supervisor
 from warpwright.stack.data_folder import DataFolder
@@ -130,3 +131,15 @@ def test_compilers_get_a_quarter_of_the_processors(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(supervisor, "shared_cpus", lambda: set(range(cpus)))
     assert supervisor.workers_for("gpu-build") == supervisor.workers_for("build") == builders
     assert supervisor.workers_for("gpu") == supervisor.workers_for("control") == 1
+
+
+def test_a_second_command_joins_the_stack_and_learns_of_its_end(folder: DataFolder) -> None:
+    with (
+        Stack(folder, workers=["control"]) as running,
+        open_session(None, folder.path, workers=["control"]) as session,
+    ):
+        assert session.client.url == running.url
+        session.check()
+        (folder.path / "stack.json").unlink()
+        with pytest.raises(StackFailed, match=r"stopped by its owner.*warpwright serve"):
+            session.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,26 @@ def test_one_holder_at_a_time_and_what_it_publishes(tmp_path: Path) -> None:
     assert second.running() is None
     assert second.acquire()
     second.release()
+
+
+def test_a_stack_that_was_joined_stays_up_until_they_have_ended(tmp_path: Path) -> None:
+    owner, other = DataFolder(tmp_path), DataFolder(tmp_path)
+    waited: list[str] = []
+    with owner.locked():
+        owner.publish("http://127.0.0.1:1234", stays=False, workers=("control", "cpu"))
+        with other.joined() as running:
+            assert running is not None
+            assert running.serves(("cpu",), None)
+            assert not running.serves(("gpu",), None)
+            assert not running.serves(("cpu",), "cuda:0")
+            ending = threading.Thread(target=owner.withdraw, args=(lambda: waited.append("waits"),))
+            ending.start()
+            assert wait_until(lambda: bool(waited))
+            assert other.running() is not None
+        ending.join(10)
+        assert not ending.is_alive()
+        with other.joined() as running:
+            assert running is None
 
 
 def test_what_a_killed_holder_left_is_not_believed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
-from warpwright import paths
+from warpwright import __version__, paths
 from warpwright.api import words
 from warpwright.cli import bundles, evaluator_process, keys, tables
 from warpwright.cli import doctor as machine
@@ -30,11 +30,27 @@ app = typer.Typer(
     name="warpwright",
     help="Turn a slow PyTorch op into a kernel that is proved correct and proved faster.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 app.add_typer(keys.app, name="keys")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"warpwright {__version__}", markup=False)
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+]
+
+
+@app.callback()
+def _options(version: Version = False) -> None:
+    """Options that stand before a command."""
+
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
 Domain = Annotated[words.Domain | None, typer.Option(help="Inputs to support. [default: as the problem file says]")]
@@ -182,7 +198,7 @@ def events(
             if json:
                 print_json_line(event)
             else:
-                out.print(tables.event_line(event), markup=False)
+                out.print(tables.event_line(event), markup=False, soft_wrap=True)
 
 
 @app.command()

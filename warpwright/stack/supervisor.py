@@ -140,7 +140,7 @@ class Stack:
     def _supervise(self) -> None:
         try:
             self._start()
-            self._folder.publish(self.url, stays=self._stays)
+            self._folder.publish(self.url, stays=self._stays, workers=self._workers, gpu=self._gpu)
             self._up.set()
             while not self._stopping.wait(WATCH_S):
                 for part in self._parts:
