@@ -20,6 +20,7 @@ from db.views.rows import EventView
 from runtime.nudge import nudge
 from runtime.settings import Settings
 from service import openapi
+from service.agents.server import AgentServer
 from service.context import Context
 from service.exposure import is_keyless
 from service.http import handlers
@@ -102,7 +103,8 @@ def create_app(
         hub.start()
         revocation = asyncio.create_task(end_revoked(hub, _ended_reader(database), every_s=REVOCATION_S))
         try:
-            yield
+            async with agents.running():
+                yield
         finally:
             revocation.cancel()
             await hub.stop()
@@ -119,6 +121,8 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.context = context
+    agents = AgentServer(app, context)
+    app.router.routes.append(agents.route)
     _routes(app)
     handlers.install(app)
     app.openapi = lambda: openapi.build(app)  # type: ignore[method-assign]

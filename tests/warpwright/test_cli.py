@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -320,3 +321,31 @@ def test_a_shell_gets_its_completion() -> None:
         env={**os.environ, **asked}, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.stdout.split() == ["optimize"]
+
+
+def test_the_skill_is_written_and_replaced_but_nothing_else_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert commands.run(["skill", str(tmp_path)]) == ExitCode.OK
+    written = Path(capfd.readouterr().out.strip())
+    text = (written / "SKILL.md").read_text(encoding="utf-8")
+    assert text.startswith("---\nname: warpwright\n")
+    for link in re.findall(r"\]\((references/[^)#]+)", text):
+        assert (written / link).is_file()
+    (written / "SKILL.md").write_text("old", encoding="utf-8")
+    assert commands.run(["skill", str(tmp_path), "--json"]) == ExitCode.OK
+    assert json.loads(capfd.readouterr().out) == {"folder": str(written)}
+    assert (written / "SKILL.md").read_text(encoding="utf-8") == text
+    own = tmp_path / "other" / "warpwright"
+    own.mkdir(parents=True)
+    (own / "notes.md").touch()
+    assert commands.run(["skill", str(own.parent)]) == ExitCode.BAD_USAGE
+    assert "name another folder" in capfd.readouterr().err
+
+
+def test_mcp_without_its_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert commands.run(["mcp", "--server", "http://127.0.0.1:9"]) == ExitCode.INTERNAL
+    assert "pip install 'mcp" in capfd.readouterr().err
