@@ -122,8 +122,7 @@ def create_app(
     )
     app.state.context = context
     agents = AgentServer(app, context)
-    app.router.routes.append(agents.route)
-    _routes(app)
+    _routes(app, agents)
     handlers.install(app)
     app.openapi = lambda: openapi.build(app)  # type: ignore[method-assign]
     return app
@@ -173,7 +172,8 @@ def _middleware(context: Context) -> list[Middleware]:
     ]
 
 
-def _routes(app: FastAPI) -> None:
+def _routes(app: FastAPI, agents: AgentServer) -> None:
+    app.router.routes.append(agents.route)
     api = APIRouter(prefix=API, dependencies=[Depends(known_parameters)])
     for module in (
         problems,
