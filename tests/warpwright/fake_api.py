@@ -107,6 +107,9 @@ class FakeApi:
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
     bundle: str = ""
+    kernel: str = "# the kernel\n"
+    champion: str | None = None
+    known_keys: list[str] = field(default_factory=list)
     outcomes: list[str] = field(default_factory=list)
     archive: bytes = b""
     breaks: list[int] = field(default_factory=list)
@@ -121,11 +124,14 @@ class FakeApi:
         if path == "/readyz":
             return {"status": "ok", "checks": {}}
         if path == f"{base}/problems":
-            return {
+            stored = {
                 "id": "prob_1", "name": "addition", "hash": "0" * 64, "description": "", "allow_library": "allowed",
                 "bitwise": False, "created_at": "", "domain": "declared", "error_budget": None, "mutates": [],
                 "precision": "exact", "train": False, "workloads": [],
             }  # fmt: skip
+            if method == "POST":
+                return stored
+            return {"items": [stored] if query["q"][0] in self.known_keys else [], "next_cursor": None}
         if path == f"{base}/bundles":
             made = {"device_kind": "cuda", "tasks": 1, "created_at": "", "expires_at": "tomorrow"}
             return {"id": "bndl_1", **made, "text": self.bundle}
@@ -161,11 +167,11 @@ class FakeApi:
         if path == f"{base}/runs/{RUN_ID}/download" and query.get("format", ["py"]) != ["py"]:
             return self.archive
         if path == f"{base}/runs/{RUN_ID}/download":
-            return "# the kernel\n"
+            return self.kernel
         if path == f"{base}/runs/{RUN_ID}/recording":
             return "PK, and so on"
         if path == f"{base}/problems/prob_1/download":
-            return f"# the champion on {query['device'][0]}\n"
+            return self.champion or f"# the champion on {query['device'][0]}\n"
         return self.run if path == f"{base}/runs/{RUN_ID}" else None
 
 
