@@ -35,6 +35,7 @@ from service.middleware.boundary import ErrorBoundary
 from service.middleware.csrf import CsrfGuard
 from service.middleware.headers import SecurityHeaders
 from service.middleware.request_log import RequestLog
+from service.pages import api as api_page
 from service.pages import candidates as candidate_pages
 from service.pages import compare, fleet, login, submit
 from service.pages import leaderboard as leaderboard_pages
@@ -116,7 +117,7 @@ def create_app(
         lifespan=lifespan,
         middleware=_middleware(context),
         openapi_url=f"{API}/openapi.json",
-        docs_url=None,  # its scripts come from another origin, which the content security policy forbids
+        docs_url=None,  # our own is pages/api.py: the scripts of FastAPI's come from another origin
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -194,7 +195,8 @@ def _routes(app: FastAPI, agents: AgentServer) -> None:
         api.include_router(module.router)
     app.include_router(api)
     app.include_router(operations.router)
-    for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages, compare, fleet, submit, login):
+    pages = (leaderboard_pages, run_pages, candidate_pages, problem_pages, compare, fleet, submit, login, api_page)
+    for page in pages:
         _answer_head(page.router)
         app.include_router(page.router, include_in_schema=False)
     app.mount("/static", Assets(directory=ASSETS), name="static")
