@@ -14,7 +14,7 @@ from warpwright.cli.device import default_device, kind_of, read_device
 from warpwright.errors import BadUsage
 from warpwright.stack import children
 from warpwright.stack.data_folder import DataFolder
-from warpwright.stack.supervisor import MAX_RESTARTS, Part
+from warpwright.stack.supervisor import MAX_RESTARTS, Part, own_url
 from warpwright.stack.valkey import Valkey, find_server
 
 
@@ -79,6 +79,19 @@ def test_a_data_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadUsage, match="--data"):
         DataFolder(tmp_path / "file" / "below")
+
+
+@pytest.mark.parametrize(
+    ("listening", "own"),
+    [
+        ("http://0.0.0.0:8000", "http://127.0.0.1:8000"),
+        ("http://[::]:8000", "http://[::1]:8000"),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000"),
+        ("http://192.168.1.5:8000", "http://192.168.1.5:8000"),
+    ],
+)
+def test_a_service_for_other_machines_is_called_over_loopback_here(listening: str, own: str) -> None:
+    assert own_url(listening) == own
 
 
 def test_a_part_is_not_started_for_ever() -> None:

@@ -143,6 +143,8 @@ def serve(
                 print_json_line({"url": stack.url, "data": str(folder.path)})
             else:
                 out.print(f"Warpwright runs at {stack.url}", markup=False)
+                if host not in ("127.0.0.1", "::1", "localhost"):
+                    say(f"Other machines reach it on port {stack.port}, by the names in WARPWRIGHT_ALLOWED_HOSTS.")
                 say(f"Data and logs: {folder.path}. Press Ctrl-C to stop.")
             _serve_until_interrupted(stack)
 
