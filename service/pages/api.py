@@ -99,7 +99,11 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, Operation]]:
                     path=path,
                     summary=found["summary"],
                     description=found.get("description", ""),
-                    parameters=tuple(_parameter(one) for one in found.get("parameters", ()) if one["in"] != "header"),
+                    parameters=tuple(
+                        _parameter(one, document["components"]["schemas"])
+                        for one in found.get("parameters", ())
+                        if one["in"] != "header"
+                    ),
                     body=json.dumps(content["example"], indent=2) if "example" in content else "",
                     answers=", ".join(found["responses"]),
                     streams=any("text/event-stream" in one.get("content", {}) for one in found["responses"].values()),
@@ -107,16 +111,19 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, Operation]]:
             )
 
 
-def _parameter(found: Mapping[str, Any]) -> Parameter:
+def _parameter(found: Mapping[str, Any], schemas: Mapping[str, Any]) -> Parameter:
     schema = found.get("schema", {})
-    options = [schema, *schema.get("anyOf", ())]
+    options = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
+    options = [schemas[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in options]
     choices = next((one["enum"] for one in options if "enum" in one), ())
+    if any(one.get("type") == "boolean" for one in options):
+        choices = ("true", "false")
     default = schema.get("default")
     return Parameter(
         name=found["name"],
         place=found["in"],
         required=bool(found.get("required")),
-        description=found.get("description", ""),
+        description=found.get("description", "").replace("`", ""),
         choices=tuple(str(choice) for choice in choices),
-        default="" if default is None else str(default),
+        default="" if default is None else str(default).lower() if isinstance(default, bool) else str(default),
     )

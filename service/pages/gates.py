@@ -105,9 +105,9 @@ def flat(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]
         path = f"{before}, {name}" if before else str(name)
         if isinstance(inner, Mapping):
             yield from flat(inner, path)
-        elif isinstance(inner, list | tuple):
+        elif isinstance(inner, list | tuple) and inner:
             yield path, ", ".join(str(item) for item in inner)
-        elif inner not in ("", None):
+        elif inner not in ("", None, [], ()):
             yield path, f"{inner:.4g}" if isinstance(inner, float) else str(inner)
 
 

@@ -133,5 +133,7 @@ def test_findings_are_counted_and_a_resource_report_is_rows() -> None:
     ((name, text),) = _findings({"correctness": {"checked_calls": calls}})
     assert (name, text.partition(" (")[0]) == ("Checked calls", "36, on kind 8")
     assert text.endswith("kind 3 (3), and 2 more kinds")
-    found = dict(flat({"kernel": {"registers": 32, "share": 0.123456}, "libraries": ["a", "b"], "note": ""}))
+    found = dict(
+        flat({"kernel": {"registers": 32, "share": 0.123456}, "libraries": ["a", "b"], "note": "", "none": []})
+    )
     assert found == {"kernel, registers": "32", "kernel, share": "0.1235", "libraries": "a, b"}
