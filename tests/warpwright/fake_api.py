@@ -109,6 +109,7 @@ class FakeApi:
     bundle: str = ""
     kernel: str = "# the kernel\n"
     champion: str | None = None
+    problem_source: str = ""
     known_keys: list[str] = field(default_factory=list)
     outcomes: list[str] = field(default_factory=list)
     archive: bytes = b""
@@ -123,13 +124,13 @@ class FakeApi:
         base = "/api/v1"
         if path == "/readyz":
             return {"status": "ok", "checks": {}}
-        if path == f"{base}/problems":
+        if path in (f"{base}/problems", f"{base}/problems/prob_1"):
             stored = {
                 "id": "prob_1", "name": "addition", "hash": "0" * 64, "description": "", "allow_library": "allowed",
                 "bitwise": False, "created_at": "", "domain": "declared", "error_budget": None, "mutates": [],
-                "precision": "exact", "train": False, "workloads": [],
+                "precision": "exact", "train": False, "workloads": [], "source": self.problem_source,
             }  # fmt: skip
-            if method == "POST":
+            if method == "POST" or path.endswith("prob_1"):
                 return stored
             return {"items": [stored] if query["q"][0] in self.known_keys else [], "next_cursor": None}
         if path == f"{base}/bundles":

@@ -237,11 +237,21 @@ def test_the_decorator_runs_the_champion_that_was_kept_or_that_a_service_has(api
     assert torch.equal(local(X[:2], w), attend(X[:2], w)), "other shapes have none"
     api.champion = KERNEL
     other = X[:3].contiguous()
-    api.known_keys = [problem_of(attend, (other, w)).key]
+    problem = problem_of(attend, (other, w))
+    api.known_keys, api.problem_source = [problem.key], problem.source.replace("torch.rand(", "2 * torch.rand(")
     served = warpwright.kernel(server=api.url)(attend)
     assert not served(other, w).any()
     assert not served(other, w).any()
     assert api.asked[asked:].count(("GET", "/api/v1/problems")) == 1
+
+
+def test_a_problem_of_that_name_with_other_code_is_not_believed(api: FakeApi) -> None:
+    w = torch.rand(16)
+    problem = problem_of(attend, (X, w))
+    api.champion, api.known_keys = KERNEL, [problem.key]
+    api.problem_source = problem.source.replace("EPS = 1e-05", "EPS = 1e-06")
+    served = warpwright.kernel(server=api.url)(attend)
+    assert torch.equal(served(X, w), attend(X, w))
 
 
 def test_the_decorator_warns_once_and_runs_the_function_where_it_cannot_look(api: FakeApi) -> None:

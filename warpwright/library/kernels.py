@@ -17,7 +17,7 @@ from warpwright.cli.files import write_bytes
 from warpwright.errors import Refused, WarpwrightError
 from warpwright.library.errors import NotPortable, OptimizeWarning
 from warpwright.library.loading import kernel_path, load_file
-from warpwright.library.problems import Call, Portable, bind, portable, signature_of
+from warpwright.library.problems import Call, Portable, bind, code_of, portable, signature_of
 from warpwright.stack.data_folder import DataFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,6 +87,8 @@ def _fetch(problem: Portable, kind: Any, path: Path, server: str | None, data: P
         url = running.url
     with Client(url, timeout_s=TIMEOUT_S) as client:
         for found in client.each(client.list_problems, q=problem.key):
+            if code_of(client.get_problem(found.id).source or "") != code_of(problem.source):
+                continue  # another problem under this name: its champion was judged against something else
             try:
                 write_bytes(path, client.download_problem(found.id, device=kind))
             except Refused:

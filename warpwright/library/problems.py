@@ -161,6 +161,12 @@ def is_plain(module: Any, call: Call) -> bool:
     return not call.constants and list(call.tensors) == list(signature_of(module).parameters)
 
 
+def code_of(source: str) -> str:
+    """Return the code of a problem file without the recipe of its inputs, whose ranges differ from call to call."""
+    code = source.partition(RECIPE)[0].partition('"""\n')[2]
+    return "\n".join(line for line in code.splitlines() if line and not line.startswith("MUTATES = "))
+
+
 def load_text(text: str, name: str) -> ModuleType:
     """Run a problem file that was written here, from code that the user runs anyway, and return it as a module."""
     made = ModuleType(name)
