@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import textwrap
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,3 +144,19 @@ def test_a_second_command_joins_the_stack_and_learns_of_its_end(folder: DataFold
         (folder.path / "stack.json").unlink()
         with pytest.raises(StackFailed, match=r"stopped by its owner.*warpwright serve"):
             session.check()
+
+
+def test_a_command_joins_a_stack_that_is_only_starting(folder: DataFolder) -> None:
+    found: list[str] = []
+
+    def join() -> None:
+        with open_session(None, folder.path, workers=["control"]) as session:
+            found.append(session.client.url)
+
+    other = threading.Thread(target=join)
+    other.start()  # the folder is locked, and nothing runs on it yet
+    with Stack(folder, workers=["control"]) as running:
+        assert wait_until(lambda: bool(found))
+        assert found == [running.url]
+    other.join(10)
+    assert not other.is_alive()
