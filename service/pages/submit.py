@@ -113,10 +113,16 @@ def _page(
         served=served,
         kinds=[kind.value for kind in DeviceKind],
         domains=[domain.value for domain in Domain],
-        proposers=context.settings.proposer_names,
+        proposers=_offered(context),
         examples=() if form.source.strip() else example_names(),
         **_look(context, who, form),
     )
+
+
+def _offered(context: Context) -> tuple[str, ...]:
+    """Return the proposers to choose from. A single model has no name beside "model", which means all of them."""
+    names, models = context.settings.proposer_names, context.settings.models
+    return tuple(name for name in names if name != models[0].name) if len(models) == 1 else names
 
 
 def _look(context: Context, who: Principal, form: RunForm) -> dict[str, Any]:

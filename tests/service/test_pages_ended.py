@@ -119,6 +119,9 @@ def test_dollars_are_unknown_where_a_model_is_asked_for_the_first_time(
         ):
             text = client.post("/submit/check", data={**form, **proposers}).text
             assert f"<dt>Dollars</dt><dd>{dollars}</dd>" in text, proposers
+        empty = client.get("/submit").text
+        assert 'name="proposers" value="model"' in empty
+        assert 'value="big"' not in empty, "the only model is offered once"
 
 
 def test_the_form_names_required_fields_and_what_a_limit_does(client: TestClient) -> None:
