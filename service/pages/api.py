@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from service.errors import NotFound
-from service.identity.principal import LOCAL, Principal, Reads
+from service.identity.principal import LOCAL, Reads
 from service.rendering.templates import page
 
 router = APIRouter()
@@ -54,21 +54,11 @@ class Group:
 
 
 @router.get("/docs")
-def overview(who: Reads, request: Request) -> Response:
-    """List every operation."""
-    return _show(request, who, None)
-
-
-@router.get("/docs/{name}")
-def show(who: Reads, request: Request, name: str) -> Response:
-    """Show the operations under one tag, to read and to try."""
-    return _show(request, who, name)
-
-
-def _show(request: Request, who: Principal, name: str | None) -> Response:
+def show(who: Reads, request: Request, part: Annotated[str | None, Query(max_length=30)] = None) -> Response:
+    """List every operation, or show those under one tag, to read and to try."""
     groups = _groups(request.app.openapi())
-    shown = next((group for group in groups if group.name == name), None)
-    if name is not None and shown is None:
+    shown = next((group for group in groups if group.name == part), None)
+    if part is not None and shown is None:
         raise NotFound("The API has no such part: /docs lists them.")
     origin = str(request.base_url).rstrip("/")
     return page("api.html", section="api", groups=groups, shown=shown, origin=origin, keyed=who.actor != LOCAL.actor)

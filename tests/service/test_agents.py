@@ -16,10 +16,12 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from db.engine import make_engine, write_session
+from db.tables.core import EvaluationRow
 from db.transitions.access.keys import create_key
+from db.transitions.access.projects import create_project
 from evaluator.problem import read_problem
 from service.agents.tools import ANNOTATIONS
 from tests.db.world import World, from_list
@@ -220,6 +222,30 @@ def test_keys_are_asked_for_as_in_rest(service: Service, capfd: pytest.CaptureFi
         assert client.get(f"{service.url}/mcp", headers={"authorization": f"Bearer {OPERATOR}"}).status_code == 405
     assert commands.run(["mcp", "--server", service.url]) == ExitCode.INTERNAL
     assert "WARPWRIGHT_API_KEY" in capfd.readouterr().err
+
+
+def test_a_stranger_finds_nothing_with_any_tool(service: Service) -> None:
+    run = service.world.start()
+    service.world.drain()
+    candidate = service.world.run(run.id).champion_id
+    with write_session(service.engine) as s:
+        stranger = create_project(s, "strangers")
+        key = create_key(s, stranger.id, name="theirs", scope="manage", created_by="test")[1]
+        found = s.scalars(select(EvaluationRow.id).where(EvaluationRow.candidate_id == candidate)).first()
+    given = {"problem_id": run.problem_id, "run_id": run.id, "evaluation_id": found, "source": SOURCES[0]}
+
+    async def session() -> None:
+        async with service.client("http", key) as client:
+            for tool in (await client.list_tools()).tools:
+                needed = {name: given[name] for name in tool.input_schema.get("required", ()) if name in given}
+                needed |= {"run_id": run.id} if tool.name == "best_kernel" else {}
+                needed |= {"seconds": 1} if tool.name == "resume_run" else {}
+                if tool.name in ("find_problems", "submit_problem"):
+                    continue
+                assert "with this id" in await refused(client, tool.name, **needed), tool.name
+            assert (await ask(client, "find_problems"))["problems"] == []
+
+    asyncio.run(session())
 
 
 def test_many_that_wait_hold_no_thread_and_load_no_torch(service: Service) -> None:
