@@ -22,6 +22,7 @@ from db.engine import make_engine, write_session
 from db.tables.core import EvaluationRow
 from db.transitions.access.keys import create_key
 from db.transitions.access.projects import create_project
+from db.views.access import Quota
 from evaluator.problem import read_problem
 from service.agents.tools import ANNOTATIONS
 from tests.db.world import World, from_list
@@ -208,6 +209,16 @@ def test_refusals_say_what_to_do(service: Service) -> None:
             assert "The line is 2 of the source." in words
             words = await refused(client, "start_run", problem_id="prob_none", proposers=["nobody"])
             assert "no Proposer named 'nobody'" in words
+        with write_session(service.engine) as s:
+            limited = create_project(s, "limited", quota=Quota(runs_per_day=1))
+            key = create_key(s, limited.id, name="limited", scope="submit", created_by="test")[1]
+        async with service.client("http", key) as client:
+            stored = await ask(client, "submit_problem", name="x", source=PROBLEM)
+            given = {"problem_id": stored["problem_id"], "source": SOURCES[0], "wait_s": 0}
+            await ask(client, "judge_kernel", **given)
+            words = await refused(client, "judge_kernel", **given)
+            assert "1 of 1 Runs of today" in words
+            assert "call the tool again" in words
 
     asyncio.run(session())
 
