@@ -385,3 +385,22 @@ def test_layouts_that_are_not_contiguous_are_kept_exactly() -> None:
 def test_facts_that_cannot_be_read_admit_nothing() -> None:
     facts = [WorkloadFacts(workload="a", inputs=("something else",), outputs=(), bytes_moved=0)]
     assert domain(read_problem(PROBLEM, "p"), DeviceKind.CPU, facts)["forms"] == []
+
+
+def test_a_replaced_dict_among_the_attributes_means_the_reference(tmp_path: Path) -> None:
+    problem = PROBLEM.replace('"seen", torch.zeros(()))', '"seen", torch.zeros(()))\n        self.by = {"one": 1.0}')
+    problem = problem.replace("+ y", '+ y * self.by["one"]')
+    wanted = replace(export(KERNEL), problem=read_problem(problem, "p"), facts=FACTS)
+    wanted = replace(wanted, candidate=Candidate(source=KERNEL, language=Language.TORCH))
+    (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
+    script(tmp_path, """
+        with torch.no_grad():
+            uses_kernel(x, y)
+            uses_kernel(x, y)
+            model.by = {"one": 0.0}
+            ran.clear()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.testing.assert_close(model(x, y), x * model.scale)
+            assert not ran
+    """)  # fmt: skip
