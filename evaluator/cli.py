@@ -16,6 +16,7 @@ from pathlib import Path
 from evaluator import recipe_sizes
 from evaluator.batch.work import work
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
+from evaluator.devices.cpu_threads import THREADS_VARIABLE
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
 from evaluator.languages import detect
@@ -51,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.minimum_isolation:
         os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
+    if getattr(arguments, "threads", None):
+        os.environ[THREADS_VARIABLE] = arguments.threads
     if arguments.command == "serve":
         return serve(arguments.device, builds=arguments.builds)
     if arguments.command == "work":
@@ -160,6 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("-o", "--output", metavar="ANSWERS", help="the file to add answers to (default: BUNDLE.answers)")
     one.add_argument("--seconds", type=float, metavar="S", help="begin no task after so many seconds")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+    for name in ("judge", "admit", "baseline", "profile", "confirm", "serve", "work"):
+        words = f"CPU threads of the reference, baselines and kernels (default: {THREADS_VARIABLE}, else 1)"
+        commands.choices[name].add_argument("--threads", metavar="N|all", help=words)
     return parser
 
 

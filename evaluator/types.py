@@ -221,10 +221,12 @@ class Environment:
     driver: str | None = None
     compiler: str | None = None
     protocol: str = ""  # the hash of the TimingProtocol
+    threads: int | None = None  # of a CPU, that the reference, Baselines and Candidates have
 
     @property
     def key(self) -> str:
         parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler, self.protocol)
+        parts += (str(self.threads or ""),)
         return content_hash("environment", *(part or "" for part in parts))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from evaluator.types import DeviceKind, Environment, Evaluation, Workload, WorkloadFacts, content_hash
+from evaluator.types import DeviceKind, Evaluation, Workload, WorkloadFacts, content_hash
 from service.exports.base import Export
 from service.exports.parts.domain import domain, layouts
 from service.exports.parts.embed import literal
@@ -48,12 +48,7 @@ def verified_threads(export: Export) -> list[int]:
     if export.device_kind is not DeviceKind.CPU:
         return []
     environment = export.evaluation.environment if export.evaluation else None
-    return _threads(environment) if environment else [1]
-
-
-def _threads(environment: Environment) -> list[int]:
-    threads = getattr(environment, "threads", None) or 1
-    return [threads] if isinstance(threads, int) else sorted(threads)
+    return [environment.threads or 1 if environment else 1]
 
 
 def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments: bool) -> str:
