@@ -225,8 +225,8 @@ class Environment:
 
     @property
     def key(self) -> str:
-        parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler, self.protocol)
-        parts += (str(self.threads or ""),)
+        versions = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler, self.protocol)
+        parts = (*versions, str(self.threads or ""))
         return content_hash("environment", *(part or "" for part in parts))
 
 
