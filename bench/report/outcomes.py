@@ -189,8 +189,8 @@ def takehome(record: str) -> str:
     found = document(record)
     flat, nested, imports = found["flat"], found["nested"], found["imports"]
     return (
-        f"the guard takes **{flat['guard_us']:.1f} us** a call, {nested['guard_us']:.1f} us with modules inside; the raw"
-        f" kernel {flat['raw_us']:.1f} us; 28 imports {imports['first_s']:.1f} s, again {imports['again_s']:.2f} s"
+        f"the guard takes **{flat['guard_us']:.1f} us** a call, {nested['guard_us']:.1f} us with modules inside; the"
+        f" raw kernel {flat['raw_us']:.1f} us; 28 imports {imports['first_s']:.1f} s, again {imports['again_s']:.2f} s"
     )
 
 
