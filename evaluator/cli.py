@@ -29,6 +29,7 @@ from evaluator.stages.baseline import baseline
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
+from evaluator.stages.other_threads import with_other_threads
 from evaluator.stages.profile import profile
 from evaluator.stages.profile import render as render_profile
 from evaluator.types import (
@@ -115,9 +116,11 @@ def _run(
     assert candidate is not None  # checked by the caller
     if command == "build":
         return build(judge, problem, candidate)
-    if command == "confirm":
-        return confirm(judge, problem, candidate, champion, known)
-    return judge.judge(problem, candidate, known)
+    confirming = command == "confirm"
+    found = (
+        confirm(judge, problem, candidate, champion, known) if confirming else judge.judge(problem, candidate, known)
+    )
+    return with_other_threads(judge, problem, candidate, found)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -164,7 +167,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--seconds", type=float, metavar="S", help="begin no task after so many seconds")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
     for name in ("judge", "admit", "baseline", "profile", "confirm", "serve", "work"):
-        words = f"CPU threads of the reference, baselines and kernels (default: {THREADS_VARIABLE}, else 1)"
+        words = "CPU threads of the reference, baselines and kernels; kernels that pass are judged with further numbers"
+        words += f" (after commas), too (default: {THREADS_VARIABLE}, else 1)"
         commands.choices[name].add_argument("--threads", metavar="N|all", help=words)
     return parser
 

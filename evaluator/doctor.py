@@ -285,7 +285,7 @@ def _cores() -> Finding:
     isolated = _setting("/sys/devices/system/cpu/isolated") or "none"
     found = f"{len(cores)} usable ({_ranges(cores)}), isolated from the scheduler: {isolated}"
     try:
-        threads = asked_threads(len(cores))
+        threads, *_ = asked_threads(len(cores))
     except CageError as error:
         return Finding(name="cores", need="timing", ok=False, found=found, advice=str(error))
     found += f"; timing with {threads} CPU thread{'' if threads == 1 else 's'}"

@@ -109,8 +109,9 @@ class Settings(BaseSettings):
     )
     cpu_threads: str = Field(
         default="1",
-        pattern=r"^([1-9][0-9]*|all)$",
-        description="CPU threads that references, baselines and kernels are judged with, each on a core; or `all`.",
+        pattern=r"^([1-9][0-9]*|all)(,([1-9][0-9]*|all))*$",
+        description="CPU threads that references, baselines and kernels are judged with, each on a core; or `all`."
+        " Confirmed kernels are judged with further numbers, after commas, too: `1,all`.",
     )
     minimum_isolation: Literal["any", "caged", "whole"] = Field(
         default="any",

@@ -62,15 +62,20 @@ class CpuBackend:
     batch_bytes = 16 << 20
     torch_device = torch.device("cpu")
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, cpus: set[int] | None = None) -> None:
         _keep_freed_memory()
-        cpus = os.sched_getaffinity(0)
-        self.threads = threads or asked_threads(len(cpus))
+        cpus = cpus or os.sched_getaffinity(0)
+        self.threads, *others = (threads,) if threads else asked_threads(len(cpus))
+        self.other_threads = tuple(others)  # that kernels are judged with when they have passed
         self.cores, self.others = reserve_cores(cpus, self.threads)
         self.core = max(self.cores)  # names the device: judges with other numbers of threads share its lock
         self._copy_rate_gbs: float | None = None
         self._shared: SharedGrant | None = None
         self._staged: dict[ChildProcess, Staged] = {}
+
+    def with_threads(self, threads: int) -> CpuBackend:
+        """Return another backend of the same cores, with so many threads."""
+        return CpuBackend(threads, {*self.cores, *self.others})
 
     def step_aside(self) -> None:
         """Keep the judge itself off the reserved cores. Threads and processes started later inherit this."""

@@ -45,7 +45,8 @@ Size = Annotated[
 Threads = Annotated[
     str | None,
     typer.Option(
-        metavar="N|all", help="CPU threads of everything that is judged. [default: WARPWRIGHT_CPU_THREADS, or 1]"
+        metavar="N|all",
+        help="CPU threads of all that is judged; 1,all adds other numbers. [default: WARPWRIGHT_CPU_THREADS, or 1]",
     ),
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]

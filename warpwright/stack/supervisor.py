@@ -63,7 +63,7 @@ def shared_cpus() -> set[int]:
     as WARPWRIGHT_CPU_THREADS says."""
     if not hasattr(os, "sched_getaffinity"):
         return set()
-    cpus, asked = os.sched_getaffinity(0), os.environ.get("WARPWRIGHT_CPU_THREADS") or "1"
+    cpus, asked = os.sched_getaffinity(0), (os.environ.get("WARPWRIGHT_CPU_THREADS") or "1").partition(",")[0]
     timed = int(asked) if asked.isdecimal() else len(cpus)
     return set(sorted(cpus)[:-timed]) or cpus
 

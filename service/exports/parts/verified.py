@@ -47,8 +47,15 @@ def verified_threads(export: Export) -> list[int]:
     """Return the numbers of CPU threads that the kernel was judged with; none for a kernel of another device."""
     if export.device_kind is not DeviceKind.CPU:
         return []
-    environment = export.evaluation.environment if export.evaluation else None
-    return [environment.threads or 1 if environment else 1]
+    if export.evaluation is None or export.evaluation.environment is None:
+        return [1]
+    others = [one["threads"] for one in other_threads(export.evaluation) if one["verdict"] == "PASSED"]
+    return [export.evaluation.environment.threads or 1, *others]
+
+
+def other_threads(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return what the judge found with other numbers of CPU threads than the first that was asked for."""
+    return list(evaluation.evidence.get("other_threads", ()))
 
 
 def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments: bool) -> str:
