@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -225,9 +225,7 @@ class Environment:
 
     @property
     def key(self) -> str:
-        versions = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler, self.protocol)
-        parts = (*versions, str(self.threads or ""))
-        return content_hash("environment", *(part or "" for part in parts))
+        return content_hash("environment", *(str(getattr(self, one.name) or "") for one in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,23 +94,8 @@ def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKe
     outputs = [s.node for s in kernel.stores]
     w.used |= {f"{o.name}_row" for o in outputs}
     _assign_slots(w)
-    w.emit(f"const int64_t n = {kernel.length.text('/')};")
     scratches = [s for s in w.slots.values() if s.index >= 0]
-    shares_rows = parallel and bool(kernel.outer)
-    if shares_rows:
-        w.emit("#pragma omp parallel num_threads(threads)")
-        w.emit("{")
-    if scratches:
-        w.pieces.add("scratch")
-        w.emit(f"float* const memory = scratch({len(scratches)} * (n + 64));")
-    if shares_rows:
-        w.emit(f"#pragma omp for collapse({len(kernel.outer)}) schedule(static)")
-    w.shares_row = parallel and not kernel.outer and kernel.passes == 1
-    depth = 0
-    for variable, extent in kernel.outer:
-        w.emit(f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
-        w.indent += "  "
-        depth += 1
+    _open_rows(w, len(scratches), parallel=parallel)
     for store in kernel.stores:
         if store.full:
             kind = TYPES[store.node.dtype]
@@ -127,12 +112,12 @@ def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKe
     for store in kernel.stores:
         if not store.full:
             w.emit(f"{store.node.name}[{store.offset.text('/')}] = {TYPES[store.node.dtype]}({w.row(store.value)});")
-    for _ in range(depth):
+    for _ in kernel.outer:
         w.indent = w.indent[:-2]
         w.emit("}")
     if any(is_dense_float(s) for s in kernel.stores):
         w.emit("stores_done();")
-    if shares_rows:
+    if parallel and kernel.outer:
         w.emit("}")
     parameters = [f"const {TYPES[n.dtype]}* {n.name}" for n in kernel.loads()]
     parameters += [f"{TYPES[o.dtype]}* {o.name}" for o in outputs]
@@ -142,6 +127,24 @@ def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKe
     head = f'extern "C" void {kernel.name}({", ".join(parameters)}) {{'
     text = "\n".join([head, *("  " + line for line in w.lines), "}"])
     return CppKernel(kernel.name, text, w.pieces, kernel.loads(), outputs, kernel.symbols(), bool(scratches), shared)
+
+
+def _open_rows(w: Writer, scratches: int, *, parallel: bool) -> None:
+    """Emit what comes before the rows, and the heads of the loops over them."""
+    kernel = w.kernel
+    w.shares_row = parallel and not kernel.outer and kernel.passes == 1
+    w.emit(f"const int64_t n = {kernel.length.text('/')};")
+    if parallel and kernel.outer:
+        w.emit("#pragma omp parallel num_threads(threads)")
+        w.emit("{")
+    if scratches:
+        w.pieces.add("scratch")
+        w.emit(f"float* const memory = scratch({scratches} * (n + 64));")
+    if parallel and kernel.outer:
+        w.emit(f"#pragma omp for collapse({len(kernel.outer)}) schedule(static)")
+    for variable, extent in kernel.outer:
+        w.emit(f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+        w.indent += "  "
 
 
 def _write_pass(w: Writer, phase: int) -> None:
