@@ -16,6 +16,7 @@ from pathlib import Path
 from evaluator import recipe_sizes
 from evaluator.batch.work import work
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
+from evaluator.devices.cpu_threads import THREADS_VARIABLE
 from evaluator.devices.pools_ahead import PoolsAhead
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
@@ -29,6 +30,7 @@ from evaluator.stages.baseline import baseline
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
+from evaluator.stages.other_threads import with_other_threads
 from evaluator.stages.profile import profile
 from evaluator.stages.profile import render as render_profile
 from evaluator.types import (
@@ -52,6 +54,8 @@ def main(argv: Sequence[str] | None = None, *, ahead: PoolsAhead | None = None) 
     arguments = parser.parse_args(argv)
     if arguments.minimum_isolation:
         os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
+    if getattr(arguments, "threads", None):
+        os.environ[THREADS_VARIABLE] = arguments.threads
     if arguments.command == "serve":
         return serve(arguments.device, builds=arguments.builds, ahead=ahead)
     if arguments.command == "work":
@@ -113,9 +117,11 @@ def _run(
     assert candidate is not None  # checked by the caller
     if command == "build":
         return build(judge, problem, candidate)
-    if command == "confirm":
-        return confirm(judge, problem, candidate, champion, known)
-    return judge.judge(problem, candidate, known)
+    confirming = command == "confirm"
+    found = (
+        confirm(judge, problem, candidate, champion, known) if confirming else judge.judge(problem, candidate, known)
+    )
+    return with_other_threads(judge, problem, candidate, found)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -161,6 +167,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("-o", "--output", metavar="ANSWERS", help="the file to add answers to (default: BUNDLE.answers)")
     one.add_argument("--seconds", type=float, metavar="S", help="begin no task after so many seconds")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+    for name in ("judge", "admit", "baseline", "profile", "confirm", "serve", "work"):
+        words = "CPU threads of the reference, baselines and kernels; kernels that pass are judged with further numbers"
+        words += f" (after commas), too (default: {THREADS_VARIABLE}, else 1)"
+        commands.choices[name].add_argument("--threads", metavar="N|all", help=words)
     return parser
 
 

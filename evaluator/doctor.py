@@ -19,7 +19,8 @@ from pathlib import Path
 from evaluator.cage import bwrap, cgroup, seccomp
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import landlock
-from evaluator.errors import EvaluatorError
+from evaluator.devices.cpu_threads import asked_threads
+from evaluator.errors import CageError, EvaluatorError
 from evaluator.sandbox.pool import ChildPool
 from evaluator.tools import tool
 from evaluator.types import DeviceKind
@@ -283,8 +284,13 @@ def _cores() -> Finding:
     cores = sorted(os.sched_getaffinity(0))
     isolated = _setting("/sys/devices/system/cpu/isolated") or "none"
     found = f"{len(cores)} usable ({_ranges(cores)}), isolated from the scheduler: {isolated}"
-    advice = "CPU timing reserves one core, so two or more are needed"
-    return Finding(name="cores", need="timing", ok=len(cores) >= 2, found=found, advice=advice)
+    try:
+        threads, *_ = asked_threads(len(cores))
+    except CageError as error:
+        return Finding(name="cores", need="timing", ok=False, found=found, advice=str(error))
+    found += f"; timing with {threads} CPU thread{'' if threads == 1 else 's'}"
+    advice = "CPU timing reserves a core for each thread, so that and one more are needed"
+    return Finding(name="cores", need="timing", ok=len(cores) > threads, found=found, advice=advice)
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -47,6 +47,14 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
     if isinstance(promotion, dict):
         word = "promote" if result.evidence.get("promote") else "do not promote"
         yield f"  {word}: bound {promotion.get('bound')} against threshold {promotion.get('threshold')}"
+    if result.environment is not None and result.environment.threads is not None:
+        threads = result.environment.threads
+        yield f"  with {threads} CPU thread{'' if threads == 1 else 's'}"
+    for one in result.evidence.get("other_threads", ()):
+        speed = one["reason"]
+        if "speedup" in one:
+            speed = f"{one['speedup']:.3f}x ({one['low']:.3f} to {one['high']:.3f}) against fastest"
+        yield f"  with {one['threads']} instead: {one['verdict']}, {speed}"
     for line in result.isolation:
         yield f"  not isolated: {line}"
     yield f"  took {sum(result.duration_s.values()):.2f} s"

@@ -31,6 +31,7 @@ from evaluator.stages.baseline import baseline_so_far
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge, silent
+from evaluator.stages.other_threads import with_other_threads
 from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.types import BaselineReport, Candidate, Problem
 
@@ -142,5 +143,6 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
         return to_json(judge.judge(problem, candidate, known, quick=quick, best=best))
     if op == "confirm":
         champion = None if request.get("champion") is None else from_json(Candidate, request["champion"])
-        return to_json(confirm(judge, problem, candidate, champion, known))
+        found = confirm(judge, problem, candidate, champion, known)
+        return to_json(with_other_threads(judge, problem, candidate, found))
     raise SchemaError(f"unknown op {str(op)[:40]!r}")

@@ -115,7 +115,7 @@ class Subject:
         subject = cls(child, backend, kind)
         try:
             if child_ready is None:
-                set_up(child, str(backend.torch_device))
+                set_up(child, str(backend.torch_device), backend.threads)
             if kind != "null":
                 child.request("load", timeout_s=load_s, path=_CANDIDATE_FILE, name="candidate", needs=needs)
         except BaseException:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -221,11 +221,11 @@ class Environment:
     driver: str | None = None
     compiler: str | None = None
     protocol: str = ""  # the hash of the TimingProtocol
+    threads: int | None = None  # of a CPU, that the reference, Baselines and Candidates have
 
     @property
     def key(self) -> str:
-        parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler, self.protocol)
-        return content_hash("environment", *(part or "" for part in parts))
+        return content_hash("environment", *(str(getattr(self, one.name) or "") for one in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ _NAMES = {
     "shared_memory_per_block": "shared memory a block, at most",
     "shared_memory_per_sm": "shared memory a multiprocessor",
     "sms": "multiprocessors",
+    "threads": "CPU threads of kernels and baselines",
     "threads_per_sm": "threads a multiprocessor, at most",
     "warp": "threads a warp",
 }

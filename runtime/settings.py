@@ -107,6 +107,12 @@ class Settings(BaseSettings):
     judge_command: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="Command of the judge, called with `--device D`; unset: this Python's `evaluator`."
     )
+    cpu_threads: str = Field(
+        default="1",
+        pattern=r"^([1-9][0-9]*|all)(,([1-9][0-9]*|all))*$",
+        description="CPU threads that references, baselines and kernels are judged with, each on a core; or `all`."
+        " Confirmed kernels are judged with further numbers, after commas, too: `1,all`.",
+    )
     minimum_isolation: Literal["any", "caged", "whole"] = Field(
         default="any",
         description="Refuse to judge below this: `caged` needs namespaces, `whole` every protection. See `doctor`.",

@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="one line per Candidate that would be proposed")
     parser.add_argument("--number", type=int, default=0, help="which proposal, from 0")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads that kernels may use")
     options = parser.parse_args(arguments)
     kind = DeviceKind(options.device)
     try:
@@ -38,10 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         if options.list:
-            for number, draft in enumerate(sequence(graphs, kind, options.seed)):
+            for number, draft in enumerate(sequence(graphs, kind, options.seed, options.threads)):
                 print(number, draft.language, draft.strategy, dict(draft.configuration))
             return 0
-        chosen = propose(graphs, kind, number=options.number, seed=options.seed)
+        chosen = propose(graphs, kind, number=options.number, seed=options.seed, threads=options.threads)
     except Unsupported as error:
         print(error, file=sys.stderr)
         return 1

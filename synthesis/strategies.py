@@ -48,10 +48,13 @@ def _planned(program: Program) -> tuple[Plan, Planner]:
     return plan, planner
 
 
-def _cpp(keep: bool, title: str) -> Write:
+def _cpp(keep: bool, title: str, *, parallel: bool = False) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         plan, planner = _planned(read_program(graphs, without))
-        return write_cpp(plan, planner, keep=keep, title=title)
+        source = write_cpp(plan, planner, keep=keep, title=title, parallel=parallel)
+        if parallel and "#pragma omp" not in source:
+            raise Unsupported("one row with reductions: nothing that threads could share")
+        return source
 
     return write
 
@@ -79,6 +82,24 @@ CPU = (
         "As above, but every pass computes what it needs from the inputs again.",
         Language.CPP,
         _cpp(False, "Fused rows in C++ for one thread; each pass computes what it needs from its inputs."),
+        ({}, {"STREAM_STORES": 1}),
+    ),
+)
+THREADED = (
+    Strategy(
+        "fused rows shared among threads, costly values kept",
+        "Threads share the rows; each row is gone over in cached passes, and exponentials and the like are kept.",
+        Language.CPP,
+        _cpp(
+            True, "Fused rows in C++, shared among as many threads as torch has; costly values are kept.", parallel=True
+        ),
+        ({}, {"UNROLL": 2}, {"STREAM_STORES": 1}, {"PREFETCH": 2048}, {"VECTOR": 16}),
+    ),
+    Strategy(
+        "fused rows shared among threads, recomputed",
+        "As above, but every pass computes what it needs from the inputs again.",
+        Language.CPP,
+        _cpp(False, "Fused rows in C++, shared among as many threads as torch has; each pass computes.", parallel=True),
         ({}, {"STREAM_STORES": 1}),
     ),
 )
@@ -180,15 +201,17 @@ CUDA = (
 )
 
 
-def strategies(kind: DeviceKind) -> tuple[Strategy, ...]:
-    return CPU if kind is DeviceKind.CPU else CUDA
+def strategies(kind: DeviceKind, threads: int = 1) -> tuple[Strategy, ...]:
+    if kind is DeviceKind.CUDA:
+        return CUDA
+    return (*THREADED, *CPU) if threads > 1 else CPU  # small work is faster on one
 
 
-def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> Iterator[Draft]:
+def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int, threads: int = 1) -> Iterator[Draft]:
     """Yield every Draft in the order of proposing, without repetitions."""
     seen: set[str] = set()
     written: list[tuple[Strategy, str]] = []
-    for strategy in strategies(kind):
+    for strategy in strategies(kind, threads):
         try:
             source = _write(strategy, graphs)
         except Unsupported:
@@ -258,14 +281,16 @@ def propose(
     number: int,
     seed: int = 0,
     tried: Collection[str] = (),
+    threads: int = 1,
 ) -> Draft | None:
     """Return the Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
 
-    `tried` holds sources or Candidate hashes that are not to be proposed again. None when nothing is left. Raise
-    Unsupported where the synthesiser has no kernel for the reference.
+    With several CPU `threads` there are kernels whose rows they share. `tried` holds sources or Candidate hashes that
+    are not to be proposed again. None when nothing is left. Raise Unsupported where the synthesiser has no kernel for
+    the reference.
     """
     kind = DeviceKind(device_kind)
-    drafts = list(sequence(graphs, kind, seed))
+    drafts = list(sequence(graphs, kind, seed, threads))
     if not drafts:
         _write(strategies(kind)[-1], graphs)  # says why
         raise Unsupported("no strategy fits this reference")

@@ -184,6 +184,16 @@ def service(record: str) -> str:
     )
 
 
+def takehome(record: str) -> str:
+    """Return the host cost of exported kernels, beside the raw kernel's call, and the time of importing 28."""
+    found = document(record)
+    flat, nested, imports = found["flat"], found["nested"], found["imports"]
+    return (
+        f"the guard takes **{flat['guard_us']:.1f} us** a call, {nested['guard_us']:.1f} us with modules inside; the"
+        f" raw kernel {flat['raw_us']:.1f} us; 28 imports {imports['first_s']:.1f} s, again {imports['again_s']:.2f} s"
+    )
+
+
 def followers(record: str) -> str:
     """Return event streams that stayed complete, the delay of events, failed requests, memory."""
     found = document(record)
@@ -265,6 +275,6 @@ OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
         demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, rate, synthesis, compared,
-        ablations, models, lessons, service, followers, decisions, soak, limits, text,
+        ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
     )
 }  # fmt: skip

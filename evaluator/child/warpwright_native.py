@@ -50,13 +50,16 @@ class CompileError(RuntimeError):
 def load_cpp(source: str, *, defines: Mapping[str, Any] | None = None, flags: Sequence[str] = ()) -> ctypes.CDLL:
     """Compile C++ with a plain C interface (`extern "C"`) and load it. Functions are attributes of the result.
 
-    `defines` become -D macros. `flags` are added to the compiler's (for example "-funroll-loops"). Pass tensors as
-    `ctypes.c_void_p(t.data_ptr())` and set `argtypes`. Libraries are kept by content in WARPWRIGHT_NATIVE_CACHE
-    (folders, separated as in PATH; the first writable one is written), else nowhere. Raise CompileError with the
-    compiler's log; its lines are those of the calling file.
+    `defines` become -D macros. `flags` are added to the compiler's (for example "-funroll-loops"). A source with
+    `#pragma omp` is compiled with OpenMP: give `torch.get_num_threads()` to its num_threads clause, so that it uses as
+    many threads as torch. Pass tensors as `ctypes.c_void_p(t.data_ptr())` and set `argtypes`. Libraries are kept by
+    content in WARPWRIGHT_NATIVE_CACHE (folders, separated as in PATH; the first writable one is written), else nowhere.
+    Raise CompileError with the compiler's log; its lines are those of the calling file.
     """
     name, line = _where_written(source, sys._getframe(1).f_code.co_filename)
-    options = [*_CPP_FLAGS, *flags, *(f"-D{key}={_macro(value)}" for key, value in sorted((defines or {}).items()))]
+    openmp = ["-fopenmp"] if "pragma omp" in source else []
+    macros = [f"-D{key}={_macro(value)}" for key, value in sorted((defines or {}).items())]
+    options = [*_CPP_FLAGS, *openmp, *flags, *macros]
     key = hashlib.sha256("\0".join([_machine(), *options, source]).encode()).hexdigest()[:32]
     folders = _cache_folders()
     for folder in folders:

@@ -25,7 +25,7 @@ class ChildStarter:
         wanted = _PRESTARTED if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in 10 ms
         device = str(backend.torch_device)
         self.prestarted = PrestartPool(
-            pools.plain, lambda child: send_setup(child, device), wanted, sharing.in_background
+            pools.plain, lambda child: send_setup(child, device, backend.threads), wanted, sharing.in_background
         )
         self._closer = ThreadPoolExecutor(1, thread_name_prefix="closes-children")
         self._closing: list[Future[None]] = []

@@ -146,6 +146,7 @@ class DeviceBackend(Protocol):
     round_us: float  # least net time of a round in a search; confirming uses longer rounds
     batch_bytes: int  # of outputs and inputs that are kept of rounds, to verify them together
     torch_device: torch.device
+    threads: int  # of the CPU, that a child's torch and OpenMP use
 
     @property
     def compiles_beside(self) -> bool:

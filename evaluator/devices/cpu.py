@@ -1,4 +1,5 @@
-"""The CPU backend: one reserved core, memory files shown to a child, results read out of the frozen child."""
+"""The CPU backend: a reserved core for each thread, memory files shown to a child, results read out of the frozen
+child."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from evaluator.comparison.claims import replies_of, tensor_claims
 from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest, SingleCallRound
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.devices.cpu_single_calls import SingleCallGrants
-from evaluator.devices.device_lock import reserve_core
+from evaluator.devices.cpu_threads import asked_threads, reserve_cores
 from evaluator.errors import CageError, ChildFault
 from evaluator.sandbox import symbols
 from evaluator.sandbox.pool import ChildPool
@@ -61,21 +62,30 @@ class CpuBackend:
     batch_bytes = 16 << 20
     torch_device = torch.device("cpu")
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int | None = None, cpus: set[int] | None = None) -> None:
         _keep_freed_memory()
-        self.core, self.others = reserve_core(os.sched_getaffinity(0))
+        cpus = cpus or os.sched_getaffinity(0)
+        self.threads, *others = (threads,) if threads else asked_threads(len(cpus))
+        self.other_threads = tuple(others)  # that kernels are judged with when they have passed
+        self.cores, self.others = reserve_cores(cpus, self.threads)
+        self.core = max(self.cores)  # names the device: judges with other numbers of threads share its lock
         self._copy_rate_gbs: float | None = None
         self._shared: SharedGrant | None = None
         self._staged: dict[ChildProcess, Staged] = {}
 
+    def with_threads(self, threads: int) -> CpuBackend:
+        """Return another backend of the same cores, with so many threads."""
+        return CpuBackend(threads, {*self.cores, *self.others})
+
     def step_aside(self) -> None:
-        """Keep the judge itself off the reserved core. Threads and processes started later inherit this."""
+        """Keep the judge itself off the reserved cores. Threads and processes started later inherit this."""
         os.sched_setaffinity(0, self.others)
 
     def describe(self) -> Device:
         facts = {
             "cores": len(self.others | {self.core}),
             "reserved_core": self.core,
+            "threads": self.threads,
             "flags": _vector_flags(_cpu_info()),
             **({"model": model} if (model := _model(_cpu_info())) else {}),
             **({"caches": caches} if (caches := _caches(self.core)) else {}),
@@ -85,15 +95,20 @@ class CpuBackend:
 
     def environment(self) -> Environment:
         return Environment(
-            python=platform.python_version(), torch=str(torch.__version__), triton=None, compiler=_compiler_version()
+            python=platform.python_version(),
+            torch=str(torch.__version__),
+            triton=None,
+            compiler=_compiler_version(),
+            threads=self.threads,
         )
 
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
-        """Return children on the reserved core. With `compiler` they are forked from a process that has torch's
+        """Return children on the reserved cores. With `compiler` they are forked from a process that has torch's
         compiler loaded, on the other cores if `place` can move them."""
         preload = (*_PRELOAD, *_COMPILER) if compiler else _PRELOAD
-        policy = CagePolicy(environment={**_ENVIRONMENT, **(environment or {})}, preload=preload)
-        cpus = self.others if compiler and self.compiles_beside else frozenset({self.core})
+        openmp = {"OMP_NUM_THREADS": str(self.threads)} if self.threads > 1 else {}
+        policy = CagePolicy(environment={**_ENVIRONMENT, **openmp, **(environment or {})}, preload=preload)
+        cpus = self.others if compiler and self.compiles_beside else self.cores
         return ChildPool(self.kind, cpus=cpus, policy=policy)
 
     @property
@@ -105,9 +120,9 @@ class CpuBackend:
             return
         try:
             for task in Path(f"/proc/{child.pid}/task").iterdir():
-                os.sched_setaffinity(int(task.name), {self.core})
+                os.sched_setaffinity(int(task.name), self.cores)
         except OSError as error:
-            raise CageError(f"a compiled baseline cannot be moved to core {self.core}: {error}") from error
+            raise CageError(f"a compiled baseline cannot be moved to cores {sorted(self.cores)}: {error}") from error
 
     def grant(self, tensors: Sequence[torch.Tensor]) -> CpuGrant:
         return CpuGrant([tensors])
@@ -196,8 +211,8 @@ class CpuBackend:
 
     @property
     def judge_has_own_core(self) -> bool:
-        """Return whether the judge has a core apart from the one on which children are timed."""
-        return self.core not in self.others
+        """Return whether the judge has a core apart from those on which children are timed."""
+        return not self.cores & self.others
 
     def run_single_calls(
         self, child: ChildProcess, request: RoundRequest, layouts: Sequence[TensorSpec]

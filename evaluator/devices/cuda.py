@@ -87,6 +87,7 @@ class CudaBackend:
     """One GPU, by its ordinal among the visible ones. Not thread-safe. Raises CageError without one."""
 
     kind = DeviceKind.CUDA
+    threads = 1
     round_us = ROUND_US
     batch_bytes = 1 << 30
 

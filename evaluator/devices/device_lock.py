@@ -22,13 +22,6 @@ _POLL_S = 0.0005
 WhileWaiting = Callable[[], AbstractContextManager[None]]
 
 
-def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
-    """Return the core for timing (the last one allowed) and those for everything else (the same one if it is the only
-    one)."""
-    core = max(cpus)
-    return core, frozenset(cpus - {core}) or frozenset({core})
-
-
 class DeviceHold:
     """One thread's lock on the device `key`: made by `device_lock`."""
 

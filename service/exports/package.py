@@ -102,7 +102,7 @@ def build(export: Export) -> bytes:
         )
 
     told = header(export, module=name)
-    modules = {**kernel_files(export), "__init__.py": filled(_INIT), "__main__.py": check_module(told)}
+    modules = {**kernel_files(export), "__init__.py": filled(_INIT), "__main__.py": check_module(export, told)}
     return archive(
         name,
         {

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ast
-from importlib.resources import files
 
 from service.exports.base import Export, Format
 from service.exports.parts.embed import indented, raw_literal
 from service.exports.parts.header import header
 from service.exports.parts.native import helper, renamed
+from service.exports.parts.template import template
 from service.exports.parts.verified import verified_text
 
-_TOP, _TOP_NATIVE, _LOAD, _GUARD, _CHECK = (
-    files("service.exports.parts").joinpath(f"{name}.py.txt").read_text(encoding="utf-8")
-    for name in ("top", "top_native", "load", "guard", "check")
-)
 _RULE = "# " + "-" * 114
 _AFTER = """except Exception as _ww_error:  # no compiler, no Triton, another version: the reference answers
     ModelNew, _ww_missing = None, f"the kernel does not run here: {type(_ww_error).__name__}: {_ww_error}"
@@ -35,18 +31,18 @@ def build(export: Export) -> str:
     parts = [
         f'"""{header(export)}"""\n',
         *([future] if future else []),
-        _TOP + (_TOP_NATIVE if native else ""),
+        template("top", export) + (template("top_native", export) if native else ""),
         f"try:  # {_RULE[2:80]} the kernel, as it was verified",
         indented(renamed(source)),
         _AFTER + (_AFTER_NATIVE if native else ""),
         f"{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
         f"_WW_REFERENCE = {raw_literal(export.problem.source)}",
-        _LOAD.replace("@VERIFIED@", verified_text(export)),
+        template("load", export).replace("@VERIFIED@", verified_text(export)),
         f"{_RULE}\n\n",
-        _GUARD,
+        template("guard", export),
         _MADE,
         f"_WW_NATIVE = {raw_literal(native)}\n" if native else "",
-        _CHECK,
+        template("check", export),
     ]
     return "\n".join(part for part in parts if part)
 

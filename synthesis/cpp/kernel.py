@@ -1,4 +1,5 @@
-"""Write a kernel as C++ for one CPU thread: passes over a row that stays in the cache."""
+"""Write a kernel as C++ for the CPU: passes over a row that stays in the cache, one row after the other or rows shared
+among threads."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from synthesis.kernel import Kernel, Store
 
 @dataclass(slots=True)
 class CppKernel:
-    """The text of one kernel and its arguments: tensors to read, tensors to write, sizes."""
+    """The text of one kernel and its arguments: tensors to read, tensors to write, sizes, perhaps threads."""
 
     name: str
     text: str
@@ -24,6 +25,7 @@ class CppKernel:
     writes: list[Node]
     sizes: list[str]
     kept: bool
+    parallel: bool  # its last argument is the number of threads
 
 
 def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
@@ -74,8 +76,11 @@ def _assign_slots(w: Writer) -> None:
                 scratch += 1
 
 
-def write_kernel(kernel: Kernel, *, keep: bool) -> CppKernel:
-    """Write a kernel in C++. With `keep`, costly values that a later pass needs are kept. Raise Unsupported."""
+def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKernel:
+    """Write a kernel in C++. With `keep`, costly values that a later pass needs are kept.
+
+    With `parallel`, threads share the rows, or the parts of a single row without reductions. Raise Unsupported.
+    """
     for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
         if node.dtype not in TYPES:
             raise Unsupported(f"{node.dtype} in C++")
@@ -83,22 +88,14 @@ def write_kernel(kernel: Kernel, *, keep: bool) -> CppKernel:
     w.used |= (
         {n.name for n in kernel.loads()}
         | {s.node.name for s in kernel.stores}
-        | {"n", "j", "m", "u", *kernel.symbols()}
+        | {"n", "j", "m", "u", "threads", *kernel.symbols()}
     )
     w.used |= {v for v, _ in kernel.outer}
     outputs = [s.node for s in kernel.stores]
     w.used |= {f"{o.name}_row" for o in outputs}
     _assign_slots(w)
-    w.emit(f"const int64_t n = {kernel.length.text('/')};")
     scratches = [s for s in w.slots.values() if s.index >= 0]
-    if scratches:
-        w.pieces.add("scratch")
-        w.emit(f"float* const memory = scratch({len(scratches)} * (n + 64));")
-    depth = 0
-    for variable, extent in kernel.outer:
-        w.emit(f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
-        w.indent += "  "
-        depth += 1
+    _open_rows(w, len(scratches), parallel=parallel)
     for store in kernel.stores:
         if store.full:
             kind = TYPES[store.node.dtype]
@@ -115,17 +112,39 @@ def write_kernel(kernel: Kernel, *, keep: bool) -> CppKernel:
     for store in kernel.stores:
         if not store.full:
             w.emit(f"{store.node.name}[{store.offset.text('/')}] = {TYPES[store.node.dtype]}({w.row(store.value)});")
-    for _ in range(depth):
+    for _ in kernel.outer:
         w.indent = w.indent[:-2]
         w.emit("}")
     if any(is_dense_float(s) for s in kernel.stores):
         w.emit("stores_done();")
+    if parallel and kernel.outer:
+        w.emit("}")
     parameters = [f"const {TYPES[n.dtype]}* {n.name}" for n in kernel.loads()]
     parameters += [f"{TYPES[o.dtype]}* {o.name}" for o in outputs]
     parameters += [f"int64_t {s}" for s in kernel.symbols()]
+    shared = any("#pragma omp" in line for line in w.lines)
+    parameters += ["int threads"] if shared else []
     head = f'extern "C" void {kernel.name}({", ".join(parameters)}) {{'
     text = "\n".join([head, *("  " + line for line in w.lines), "}"])
-    return CppKernel(kernel.name, text, w.pieces, kernel.loads(), outputs, kernel.symbols(), bool(scratches))
+    return CppKernel(kernel.name, text, w.pieces, kernel.loads(), outputs, kernel.symbols(), bool(scratches), shared)
+
+
+def _open_rows(w: Writer, scratches: int, *, parallel: bool) -> None:
+    """Emit what comes before the rows, and the heads of the loops over them."""
+    kernel = w.kernel
+    w.shares_row = parallel and not kernel.outer and kernel.passes == 1
+    w.emit(f"const int64_t n = {kernel.length.text('/')};")
+    if parallel and kernel.outer:
+        w.emit("#pragma omp parallel num_threads(threads)")
+        w.emit("{")
+    if scratches:
+        w.pieces.add("scratch")
+        w.emit(f"float* const memory = scratch({scratches} * (n + 64));")
+    if parallel and kernel.outer:
+        w.emit(f"#pragma omp for collapse({len(kernel.outer)}) schedule(static)")
+    for variable, extent in kernel.outer:
+        w.emit(f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+        w.indent += "  "
 
 
 def _write_pass(w: Writer, phase: int) -> None:

@@ -21,7 +21,7 @@ TUNABLES: dict[str, list[int]] = {
 }
 
 
-def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str) -> str:
+def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str, parallel: bool = False) -> str:
     """Write a C++ Candidate at the first value of each Tunable. Raise Unsupported."""
     program = plan.program
     host = Host(program, planner)
@@ -29,7 +29,7 @@ def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str) -> str
     calls: set[int] = set()
     for step in plan.steps:
         if isinstance(step, Kernel):
-            kernels.append(write_kernel(step, keep=keep))
+            kernels.append(write_kernel(step, keep=keep, parallel=parallel))
             _call_kernel(host, kernels[-1])
         else:
             calls.add(id(step))
@@ -45,7 +45,7 @@ def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str) -> str
 def _call_kernel(host: Host, kernel: CppKernel) -> None:
     arguments = [f"{host.contiguous(node)}.data_ptr()" for node in kernel.reads]
     arguments += [f"{host.allocate(node, None)}.data_ptr()" for node in kernel.writes]
-    arguments += kernel.sizes
+    arguments += [*kernel.sizes, *["torch.get_num_threads()"] * kernel.parallel]
     host.used_symbols |= set(kernel.sizes)
     host.lines.append(f"_{kernel.name}({', '.join(arguments)})")
 
@@ -108,9 +108,8 @@ def _render(
     for kernel in kernels:
         pointers = len(kernel.reads) + len(kernel.writes)
         bindings.append(f"_{kernel.name} = _library.{kernel.name}")
-        bindings.append(
-            f"_{kernel.name}.argtypes = [ctypes.c_void_p] * {pointers} + [ctypes.c_int64] * {len(kernel.sizes)}"
-        )
+        integers = f"[ctypes.c_int64] * {len(kernel.sizes)}{' + [ctypes.c_int]' * kernel.parallel}"
+        bindings.append(f"_{kernel.name}.argtypes = [ctypes.c_void_p] * {pointers} + {integers}")
         bindings.append(f"_{kernel.name}.restype = None")
     text = "\n".join(head) + f"\n\nTUNABLES = {dict(tunables)!r}\nCONFIG = {dict(config)!r}\n\n"
     text += (

@@ -79,6 +79,7 @@ class Writer:
     slots: dict[int, Slot] = field(default_factory=dict)
     pointers: dict[int, str] = field(default_factory=dict)
     indent: str = ""
+    shares_row: bool = False  # threads share the parts of the only row
 
     # ---- names and text
 

@@ -197,7 +197,10 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
         sweep.lines.append(f"{w.names[reduction.number]}_part.add(m, u, {value});")
     w.used = before
     last = (begin, end)
-    if summed:
+    shared = w.shares_row and not over.reductions
+    if shared:
+        w.emit("#pragma omp parallel for num_threads(threads) schedule(static)")
+    if summed or shared:
         w.emit(f"for (int64_t begin = {begin}; begin < {end}; begin += {CHUNK}) {{")
         w.emit(f"  const int64_t end = std::min<int64_t>({end}, begin + {CHUNK});")
         w.pieces.add("algorithm")
@@ -207,7 +210,9 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
     for line in sweep.lines:
         w.emit("  " + line)
     w.emit("});")
-    if summed:
+    if summed or shared:
+        if shared:
+            w.emit("stores_done();")
         for name in summed:
             w.emit(f"{name} += {name}_part.fold();")
         w.indent = w.indent[:-2]

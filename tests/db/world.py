@@ -43,7 +43,11 @@ from evolution.types import Budget, ProposalOutcome, Run, RunConfig
 
 ALL = (CONTROL, PROPOSE, BUILD, "cpu")
 DEVICE = Device(kind=DeviceKind.CPU, name="Test CPU", uuid="cpu-0")
-ENVIRONMENT = Environment(python="3.11", torch="2.13")
+ENVIRONMENT = Environment(python="3.11", torch="2.13", threads=1)
+OTHER_THREADS = [
+    {"threads": 4, "verdict": "PASSED", "reason": "right", "speedup": 3.0, "low": 2.9, "high": 3.1},
+    {"threads": 8, "verdict": "INCORRECT_VALUES", "reason": "wrong"},
+]
 SAMPLES = (10.0, 10.5, 11.25)
 
 
@@ -121,7 +125,8 @@ def passed(
 
 
 def _decided(promote: bool) -> dict[str, object]:
-    return {"promote": promote, "confirm": {"why_not": [] if promote else ["it is slower on small at 0.840x"]}}
+    why_not = [] if promote else ["it is slower on small at 0.840x"]
+    return {"promote": promote, "confirm": {"why_not": why_not}, "other_threads": OTHER_THREADS}
 
 
 def failed(p: Problem, c: Candidate, verdict: Verdict, stage: Stage = Stage.CORRECTNESS) -> Evaluation:

@@ -255,6 +255,34 @@ def test_a_missing_compiler_means_the_reference_and_one_warning(tmp_path: Path) 
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_kernel_with_openmp_runs_with_the_threads_that_it_was_judged_with(tmp_path: Path) -> None:
+    source = "from warpwright_native import load_cpp\n" + KERNEL.replace("ran = []", """ran = []
+lib = load_cpp(\'\'\'
+extern "C" int team(int threads) {
+  int seen = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : seen)
+  seen += 1;
+  return seen;
+}
+\'\'\')""").replace("ran.append(1)", "ran.append(lib.team(torch.get_num_threads()))")  # fmt: skip
+    wanted = replace(export(source), problem=read_problem(PROBLEM, "p"), facts=FACTS)
+    assert wanted.evaluation is not None
+    assert wanted.evaluation.environment is not None
+    judged = replace(wanted.evaluation, environment=replace(wanted.evaluation.environment, threads=3))
+    text = build(replace(wanted, evaluation=judged, candidate=Candidate(source=source, language=Language.CPP)))
+    assert "with 3 CPU threads: torch.set_num_threads(3)" in text
+    (tmp_path / "kernel.py").write_text(text, encoding="utf-8")
+    script(tmp_path, """
+        with torch.no_grad():
+            falls_back(x, y)  # torch has one
+            torch.set_num_threads(3)
+            uses_kernel(x, y)
+            assert ran == [3], ran
+            torch.set_num_threads(2)
+            falls_back(x, y)
+    """)  # fmt: skip
+
+
 def test_a_missing_triton_means_the_reference(tmp_path: Path) -> None:
     source = "import triton\nimport triton.language as tl\nfrom triton.language import exp\n" + KERNEL.replace(
         "ran = []",
@@ -343,11 +371,20 @@ def test_no_argument_ends_in_a_traceback_without_torch(folder: Path, arguments: 
         assert done.stderr.startswith("cannot check here: ModuleNotFoundError: ")
 
 
-def test_only_the_helper_that_a_kernel_needs_is_carried() -> None:
-    text = build(replace(export("from warpwright_native import load_cpp\n" + KERNEL), facts=FACTS))
+def test_a_file_carries_only_what_its_kernel_needs() -> None:
+    problem = PROBLEM.replace("WORKLOADS", "# WORKLOADS")
+    cpu = replace(
+        export("from warpwright_native import load_cpp\n" + KERNEL), facts=FACTS, problem=read_problem(problem, "p")
+    )
+    text = build(cpu)
     assert "def load_cpp" in text
-    assert "cuda" not in text.partition("_WW_NATIVE = ")[2].partition("def _ww_check")[0].lower()
-    assert "_WW_NATIVE = " not in build(replace(export(KERNEL), facts=FACTS))
+    assert "cuda" not in text.lower()
+    assert "increment_version" not in text
+    cuda = replace(cpu, device_kind=DeviceKind.CUDA, candidate=Candidate(source=KERNEL, language=Language.TRITON))
+    text = build(cuda)
+    assert "get_num_threads" not in text
+    assert "_WW_NATIVE" not in text
+    assert "#:" not in text
 
 
 def test_the_check_runs_the_kernel_itself(folder: Path) -> None:
@@ -390,3 +427,22 @@ def test_layouts_that_are_not_contiguous_are_kept_exactly() -> None:
 def test_facts_that_cannot_be_read_admit_nothing() -> None:
     facts = [WorkloadFacts(workload="a", inputs=("something else",), outputs=(), bytes_moved=0)]
     assert domain(read_problem(PROBLEM, "p"), DeviceKind.CPU, facts)["forms"] == []
+
+
+def test_a_replaced_dict_among_the_attributes_means_the_reference(tmp_path: Path) -> None:
+    problem = PROBLEM.replace('"seen", torch.zeros(()))', '"seen", torch.zeros(()))\n        self.by = {"one": 1.0}')
+    problem = problem.replace("+ y", '+ y * self.by["one"]')
+    wanted = replace(export(KERNEL), problem=read_problem(problem, "p"), facts=FACTS)
+    wanted = replace(wanted, candidate=Candidate(source=KERNEL, language=Language.TORCH))
+    (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
+    script(tmp_path, """
+        with torch.no_grad():
+            uses_kernel(x, y)
+            uses_kernel(x, y)
+            model.by = {"one": 0.0}
+            ran.clear()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.testing.assert_close(model(x, y), x * model.scale)
+            assert not ran
+    """)  # fmt: skip

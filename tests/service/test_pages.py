@@ -103,6 +103,18 @@ def test_a_number_that_was_not_confirmed_never_looks_confirmed(client: TestClien
     assert ">not confirmed</p>" in page
 
 
+def test_the_numbers_of_cpu_threads_are_told(client: TestClient, finished: str, world: World) -> None:
+    run = world.run(finished)
+    page = client.get(f"/candidates/{run.champion_id}").text
+    told = "<dt>CPU threads</dt><dd>1; with 4 3.00x (2.90 to 3.10) the fastest baseline; with 8 INCORRECT_VALUES</dd>"
+    assert told in page
+    assert "torch 2.13, 1 CPU thread</span>" in client.get(f"/problems/{run.problem_id}").text
+    text = client.get(f"/api/v1/runs/{run.id}/download").text
+    assert "with 1 or 4 CPU threads" in text
+    assert "threads=[1, 4]" in text
+    assert "with 4 CPU threads 3.000 x against the fastest baseline, judged once" in text
+
+
 def test_what_a_stranger_wrote_is_text(client: TestClient, engine: Engine) -> None:
     """Markup in a name, a source, a reason and a reply is shown, never run."""
     evil = "<img src=x onerror=alert(1)>"

@@ -9,6 +9,7 @@ import itertools
 import sys
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,10 @@ TWO_INPUTS = [
     ("torch.mm(x, y.t()).relu()", X, Y), ("F.silu(torch.mm(torch.softmax(x, -1), y.t())).sum(-1)", X, Y),
     ("{'a': x + y, 'b': x - y}", X, Y), ("[x * y, x.sum(-1)]", X, Y), ("torch.stack([x, y], -1).sum(-1)", X, Y),
 ]  # fmt: skip
+THREADED = [
+    "torch.tanh(x) * 2", "torch.softmax(x, -1)", "x.sum(-1)", "torch.cat([x, -x], -1) * 2", "x.mean(0) * 2", "(x > 0).float()",
+    "torch.softmax(x.unflatten(0, (1, x.shape[0])) + 1, -1)", "(x + 1, F.layer_norm(x, x.shape[-1:]))",
+]  # fmt: skip
 
 
 LAYER_NORM = problem(
@@ -73,9 +78,9 @@ def two(formula: str, first: str, second: str) -> str:
 
 
 @functools.cache
-def drafts_of(source: str, count: int = 1) -> list[Draft]:
+def drafts_of(source: str, count: int = 1, threads: int = 1) -> list[Draft]:
     """Return the first drafts: there are hundreds."""
-    return list(itertools.islice(sequence(graphs(source, TWO), DeviceKind.CPU, 0), count))
+    return list(itertools.islice(sequence(graphs(source, TWO), DeviceKind.CPU, 0, threads), count))
 
 
 @functools.cache
@@ -98,7 +103,8 @@ def _compiled(together: Together) -> None:
     """Compile every Candidate of this file in one run."""
     plain = [*map(one, POINTWISE + ROW), *(two(*case) for case in TWO_INPUTS), LAYER_NORM]
     drafts = [d for source in plain for d in drafts_of(source)]
-    together.compile(d.source for d in [*drafts, *tuned(), *drafts_of(ANY_SIZE, 2)])
+    threaded = [d for formula in THREADED for d in drafts_of(one(formula), 2, threads=2)]
+    together.compile(d.source for d in [*drafts, *tuned(), *drafts_of(ANY_SIZE, 2), *threaded])
 
 
 def check(source: str) -> str:
@@ -122,6 +128,24 @@ def test_reductions(formula: str) -> None:
 @pytest.mark.parametrize(("formula", "first", "second"), TWO_INPUTS)
 def test_two_inputs(formula: str, first: str, second: str) -> None:
     check(two(formula, first, second))
+
+
+@pytest.mark.parametrize("formula", THREADED)
+def test_threads_share_the_rows(formula: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On more threads than torch has now, since the kernel asks torch at every call."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    source = one(formula)
+    drafts = drafts_of(source, 2, threads=2)
+    assert drafts[0].strategy.startswith("fused rows shared among threads")
+    for draft in drafts:
+        assert ("num_threads(threads)" in draft.source) == ("threads" in draft.strategy)
+        for workload in CHECKED:
+            Pair(source, draft.source, workload).check()
+
+
+def test_one_row_with_reductions_is_left_to_one_thread() -> None:
+    drafts = drafts_of(one("x.sum()"), 4, threads=2)
+    assert not any("threads" in d.strategy or "#pragma omp" in d.source for d in drafts)
 
 
 def test_every_value_of_a_tunable_is_right() -> None:

@@ -31,6 +31,7 @@ class Environment:
     driver: str | None = None
     protocol: str = ""
     python: str
+    threads: int | None = None
     torch: str
     triton: str | None = None
 

@@ -58,6 +58,13 @@ Size = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="Another workload, with this size (several with commas). Repeatable."),
 ]
+Threads = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|all",
+        help="CPU threads of all that is judged; 1,all adds other numbers. [default: WARPWRIGHT_CPU_THREADS, or 1]",
+    ),
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
@@ -78,6 +85,7 @@ def optimize(
     seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
     domain: Domain = None,
     size: Size = None,
+    threads: Threads = None,
     server: Server = None,
     data: Data = None,
     output: Annotated[
@@ -91,8 +99,8 @@ def optimize(
     """
     options = Options(
         problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
-        proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), server=server, data=data,
-        output=output, json=json,
+        proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), threads=threads, server=server,
+        data=data, output=output, json=json,
     )  # fmt: skip
     _end(run_optimize(options))
 
@@ -104,6 +112,7 @@ def judge(
     device: Device = None,
     domain: Domain = None,
     size: Size = None,
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Check one kernel for correctness and time it. The same as python -m evaluator judge.
@@ -115,6 +124,8 @@ def judge(
         arguments += ["--domain", domain]
     for one in size or ():
         arguments += ["--size", one]
+    if threads:
+        arguments += ["--threads", threads]
     if json:
         arguments += ["--json", "-"]
     _end(evaluator_process.run(arguments))

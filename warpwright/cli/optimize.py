@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import shlex
 import sys
 import uuid
@@ -44,6 +45,7 @@ class Options:
     seeds: Sequence[Path] = ()
     domain: Domain | None = None
     sizes: Sequence[str] = ()
+    threads: str | None = None
     server: str | None = None
     data: Path | None = None
     output: Path | None = None
@@ -75,6 +77,10 @@ def optimize(options: Options) -> ExitCode:
     source, config, budget = read_source(options.problem), options.config(), options.budget()
     sizes = [read_sizes(text) for text in options.sizes]
     kind = kind_of(options.device)
+    if options.threads and options.server:
+        raise BadUsage("--threads is for this machine: a service's workers have WARPWRIGHT_CPU_THREADS")
+    if options.threads:
+        os.environ["WARPWRIGHT_CPU_THREADS"] = options.threads  # for the embedded stack and its judge
     gpu = options.device if kind == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
     before = functools.partial(check_ready, options.device)

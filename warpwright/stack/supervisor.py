@@ -61,11 +61,13 @@ class Part:
 
 
 def shared_cpus() -> set[int]:
-    """Return the processors for all parts but timing. With two or more, the last is the judge's alone."""
+    """Return the processors for all parts but timing. The last are the judge's alone, if any is left: one, or as many
+    as WARPWRIGHT_CPU_THREADS says."""
     if not hasattr(os, "sched_getaffinity"):
         return set()
-    cpus = os.sched_getaffinity(0)
-    return cpus - {max(cpus)} if len(cpus) > 1 else cpus
+    cpus, asked = os.sched_getaffinity(0), (os.environ.get("WARPWRIGHT_CPU_THREADS") or "1").partition(",")[0]
+    timed = int(asked) if asked.isdecimal() else len(cpus)
+    return set(sorted(cpus)[:-timed]) or cpus
 
 
 def workers_for(name: str) -> int:

@@ -22,7 +22,14 @@ class SynthesiserProposer:
         work = request.work
         try:
             graphs = self._graphs.of(work.problem, work.device_kind, request.deadline)
-            draft = propose(graphs, work.device_kind, number=work.arm_number, seed=work.run_seed, tried=work.tried)
+            draft = propose(
+                graphs,
+                work.device_kind,
+                number=work.arm_number,
+                seed=work.run_seed,
+                tried=work.tried,
+                threads=int(work.device_facts.get("threads", 1)),
+            )
         except (TraceError, Unsupported) as error:
             return none(ProposalOutcome.EXHAUSTED, f"the synthesiser has nothing for this reference: {error}")
         if draft is None:

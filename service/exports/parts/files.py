@@ -8,18 +8,14 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from evaluator.schema import to_json
 from service.exports.base import Export
 from service.exports.parts.native import helper, uses_helper
+from service.exports.parts.template import template
 from service.exports.parts.verified import operator_name, verified_text
 
-_GUARD, _CHECK, _TOP = (
-    files("service.exports.parts").joinpath(f"{name}.py.txt").read_text(encoding="utf-8")
-    for name in ("guard", "check", "top")
-)
 _IMPORTS = re.compile(r"^(\s*)(from\s+warpwright_native\s+import\b|import\s+warpwright_native\b)", re.MULTILINE)
 _MODEL = '''"""ModelNew: the reference's Model, with the kernel where it was verified."""
 
@@ -67,15 +63,16 @@ def kernel_files(export: Export, namespace: str | None = None) -> dict[str, str]
     return {
         "kernel.py": _IMPORTS.sub(_relative, source),
         "reference.py": export.problem.source,
-        "guard.py": f'"""The guard: where may the kernel answer?"""\n\n{_GUARD}',
+        "guard.py": f'"""The guard: where may the kernel answer?"""\n\n{template("guard", export)}',
         "model.py": _MODEL.replace("@VERIFIED@", text),
         **({"warpwright_native.py": native} if native else {}),
     }
 
 
-def check_module(about: str) -> str:
+def check_module(export: Export, about: str) -> str:
     """Return the module behind `python -m PACKAGE --check`."""
-    return f'"""{about}"""\n\n{_TOP}{_MAIN}\n{_CHECK.replace("this file", "this package")}'
+    check = template("check", export).replace("this file", "this package")
+    return f'"""{about}"""\n\n{template("top", export)}{_MAIN}\n{check}'
 
 
 def evidence(export: Export) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.types import Evaluation, Ratio
 from service.exports.base import Export
 from service.exports.parts.embed import one_line
-from service.exports.parts.verified import verified_threads
+from service.exports.parts.verified import other_threads, verified_threads
 
 
 def header(export: Export, module: str = "") -> str:
@@ -89,6 +89,9 @@ def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[s
         if ratio.workload is None:
             rows.append((label, _ratio(ratio, evaluation)))
             label = ""
+    for one in other_threads(evaluation):
+        text = f"{one['speedup']:.3f} x against the fastest baseline" if "speedup" in one else one_line(one["verdict"])
+        rows.append(("", f"with {one['threads']} CPU threads {text}, judged once"))
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from evaluator.types import DeviceKind, Environment, Evaluation, Workload, WorkloadFacts, content_hash
+from evaluator.types import DeviceKind, Evaluation, Workload, WorkloadFacts, content_hash
 from service.exports.base import Export
 from service.exports.parts.domain import domain, layouts
 from service.exports.parts.embed import literal
@@ -47,13 +47,15 @@ def verified_threads(export: Export) -> list[int]:
     """Return the numbers of CPU threads that the kernel was judged with; none for a kernel of another device."""
     if export.device_kind is not DeviceKind.CPU:
         return []
-    environment = export.evaluation.environment if export.evaluation else None
-    return _threads(environment) if environment else [1]
+    if export.evaluation is None or export.evaluation.environment is None:
+        return [1]
+    others = [one["threads"] for one in other_threads(export.evaluation) if one["verdict"] == "PASSED"]
+    return [export.evaluation.environment.threads or 1, *others]
 
 
-def _threads(environment: Environment) -> list[int]:
-    threads = getattr(environment, "threads", None) or 1
-    return [threads] if isinstance(threads, int) else sorted(threads)
+def other_threads(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return what the judge found with other numbers of CPU threads than the first that was asked for."""
+    return list(evaluation.evidence.get("other_threads", ()))
 
 
 def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments: bool) -> str:

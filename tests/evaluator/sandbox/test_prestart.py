@@ -42,7 +42,7 @@ def pool(judge: Judge) -> ChildPool:
 
 @pytest.fixture
 def spares(pool: ChildPool) -> Iterator[PrestartPool]:
-    one = PrestartPool(lambda: pool, lambda child: send_setup(child, "cpu"), 2)
+    one = PrestartPool(lambda: pool, lambda child: send_setup(child, "cpu", 1), 2)
     yield one
     one.close()
 
@@ -98,7 +98,7 @@ def test_waiting_children_end_with_their_pool(spares: PrestartPool) -> None:
 def test_single_cages_have_no_prestarted_children() -> None:
     policy = CagePolicy(preload=("evaluator.child.protocol.framing",), start=StartMode.SPAWN)
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
-        spares = PrestartPool(lambda: pool, lambda child: send_setup(child, "cpu"), 2)
+        spares = PrestartPool(lambda: pool, lambda child: send_setup(child, "cpu", 1), 2)
         spares.fill()
         assert spares.take("candidate", {}) is None
         spares.close()
@@ -223,7 +223,7 @@ def test_a_judge_with_prestarted_children_judges_the_same_and_refills(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room, task = judge.session, problem()
-    spares = PrestartPool(room.pools.plain, lambda child: send_setup(child, "cpu"), 2)
+    spares = PrestartPool(room.pools.plain, lambda child: send_setup(child, "cpu", 1), 2)
     try:
         monkeypatch.setattr(room.children, "prestarted", spares)
         room.warm()
