@@ -12,7 +12,7 @@ import typer
 
 from warpwright import paths
 from warpwright.api import words
-from warpwright.cli import bundles, evaluator_process, keys, tables
+from warpwright.cli import bundles, evaluator_process, keys, problems, tables
 from warpwright.cli import doctor as machine
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
 from warpwright.cli.device import kind_of, read_device
@@ -23,6 +23,7 @@ from warpwright.cli.options import Data, Json, Server
 from warpwright.cli.readiness import check_disk, check_port
 from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
+from warpwright.formats import MOST_WORKLOADS
 from warpwright.stack.data_folder import DataFolder
 from warpwright.stack.supervisor import Stack
 
@@ -42,12 +43,20 @@ Size = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="Another workload, with this size (several with commas). Repeatable."),
 ]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A problem file (a Model and its get_inputs), or a file or folder in another form; PATH#NAME names one of "
+        "several.",
+    ),
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
 @app.command()
 def optimize(
-    problem: Annotated[Path, typer.Argument(help="The problem file: a Model and its get_inputs.")],
+    problem: Target,
     device: Device = None,
     candidates: Annotated[int | None, typer.Option(help="Maximum number of candidates.")] = None,
     seconds: Annotated[
@@ -83,7 +92,7 @@ def optimize(
 
 @app.command()
 def judge(
-    problem: Annotated[Path, typer.Argument(help="The problem file.")],
+    problem: Target,
     candidate: Annotated[Path, typer.Argument(help="The candidate file: a ModelNew.")],
     device: Device = None,
     domain: Domain = None,
@@ -94,14 +103,32 @@ def judge(
 
     Exits 0 for PASSED, 1 for any other verdict, 2 for an invalid reference, 3 when the judge itself failed.
     """
-    arguments = ["judge", "--problem", str(problem), "--candidate", str(candidate), "--device", read_device(device)]
-    if domain:
-        arguments += ["--domain", domain]
-    for one in size or ():
-        arguments += ["--size", one]
-    if json:
-        arguments += ["--json", "-"]
-    _end(evaluator_process.run(arguments))
+    with problems.as_file(problem) as path:
+        arguments = ["judge", "--problem", str(path), "--candidate", str(candidate), "--device", read_device(device)]
+        if domain:
+            arguments += ["--domain", domain]
+        for one in size or ():
+            arguments += ["--size", one]
+        if json:
+            arguments += ["--json", "-"]
+        code = evaluator_process.run(arguments)
+    _end(code)
+
+
+@app.command("import")
+def import_(
+    what: Target,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the problem files.")] = Path("problems"),
+    workloads: Annotated[
+        int, typer.Option(min=1, max=100, help="Maximum number of shown workloads of a problem.")
+    ] = MOST_WORKLOADS,
+    json: Json = False,
+) -> None:
+    """Write problem files from another form: KernelBench, GPU MODE, FlashInfer-Trace, SOL-ExecBench, BackendBench.
+
+    Exits 0 if all are imported, 1 if some are refused (the reasons are printed), 2 if all are.
+    """
+    _end(problems.import_problems(what, output, workloads, json=json))
 
 
 @app.command()
