@@ -228,11 +228,12 @@ def download(
     what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
     device: Device = None,
     form: Annotated[
-        Literal["py", "package", "hf-kernel", "zip"],
+        Literal["py", "package", "hf-kernel", "kernelbench", "gpumode", "flashinfer", "sol", "zip"],
         typer.Option(
             "--format",
             help="py: one self-contained Python file; package: a folder that builds a wheel; hf-kernel: a folder for "
-            "Hugging Face's kernels; zip: a whole run, for a replay.",
+            "Hugging Face's kernels; kernelbench, gpumode (submission.py), flashinfer, sol: a solution in that form; "
+            "zip: a whole run, for a replay.",
         ),
     ] = "py",
     output: Annotated[
@@ -254,7 +255,7 @@ def download(
             file = session.client.download_run(what, format=form)
         else:
             file = session.client.download_problem(what, device=kind_of(read_device(device)), format=form)
-    if form != "py":
+    if form not in ("py", "gpumode"):
         _save_folder(what, output, file, json=json)
         return
     text = file.decode("utf-8")
