@@ -12,6 +12,7 @@ import typer
 
 from warpwright import paths
 from warpwright.api import words
+from warpwright.capture import capture as run_capture
 from warpwright.cli import bundles, evaluator_process, keys, problems, tables
 from warpwright.cli import doctor as machine
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
@@ -129,6 +130,30 @@ def import_(
     Exits 0 if all are imported, 1 if some are refused (the reasons are printed), 2 if all are.
     """
     _end(problems.import_problems(what, output, workloads, json=json))
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def capture(
+    script: Annotated[Path, typer.Argument(help="A script that runs the model; its arguments follow.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]...")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the problem files.")] = Path("captured"),
+    python: Annotated[str | None, typer.Option(help="The script's Python. [default: the one that runs this]")] = None,
+    only: Annotated[str | None, typer.Option(help="One class or function, as package.module:Name.")] = None,
+    most: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of parts.")] = 10,
+    largest: Annotated[int, typer.Option(min=1, help="Maximum number of operations of a part.")] = 60,
+    seconds: Annotated[float, typer.Option(help="Maximum time of the script.")] = 3600.0,
+) -> None:
+    """Run a script, find the slowest parts of its models, and write each as a problem file with its real shapes.
+
+    The script runs as it always does, but for torch.compile, which is left out meanwhile. Give options before the
+    script. Exits 1 if nothing could be captured.
+    """
+    _end(
+        run_capture(
+            script, arguments or (), output=output, python=python, only=only, most=most, largest=largest,
+            seconds=seconds,
+        )
+    )  # fmt: skip
 
 
 @app.command()
