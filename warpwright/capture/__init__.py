@@ -33,7 +33,7 @@ def capture(
     """Run the script and write problem files. Exit 0 with at least one, 1 without any. Raises BadUsage."""
     if not script.is_file():
         raise BadUsage(f"{script}: no such script")
-    if only is not None and not _is_path(only):
+    if only is not None and not is_import_path(only):
         raise BadUsage(f"--only names a class or function as package.module:Name, not {only!r}")
     options = {
         "script": str(script.absolute()), "arguments": list(arguments), "output": str(output), "only": only,
@@ -59,6 +59,7 @@ def capture(
     return ExitCode.OK if code == 0 else ExitCode.NOT_PASSED
 
 
-def _is_path(text: str) -> bool:
+def is_import_path(text: str) -> bool:
+    """Return whether a text has the form package.module:Name."""
     module, colon, name = text.partition(":")
     return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))

@@ -48,9 +48,13 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="PROBLEM",
-        help="A problem file (a Model and its get_inputs), or a file or folder in another form; PATH#NAME names one of "
-        "several.",
+        help="A problem file (a Model and its get_inputs), a file or folder in another form (PATH#NAME names one of "
+        "several), or package.module:Name.",
     ),
+]
+Script = Annotated[
+    Path | None,
+    typer.Option(help="A script that calls PROBLEM, where that is a class or function (package.module:Name)."),
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
@@ -72,6 +76,7 @@ def optimize(
     seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
     domain: Domain = None,
     size: Size = None,
+    script: Script = None,
     server: Server = None,
     data: Data = None,
     output: Annotated[
@@ -84,7 +89,7 @@ def optimize(
     Exits 0 with a champion that was confirmed to be faster than the fastest baseline, 4 without one.
     """
     options = Options(
-        problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
+        problem=problem, script=script, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
         proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), server=server, data=data,
         output=output, json=json,
     )  # fmt: skip
@@ -98,13 +103,14 @@ def judge(
     device: Device = None,
     domain: Domain = None,
     size: Size = None,
+    script: Script = None,
     json: Json = False,
 ) -> None:
     """Check one kernel for correctness and time it. The same as python -m evaluator judge.
 
     Exits 0 for PASSED, 1 for any other verdict, 2 for an invalid reference, 3 when the judge itself failed.
     """
-    with problems.as_file(problem) as path:
+    with problems.as_file(problem, script) as path:
         arguments = ["judge", "--problem", str(path), "--candidate", str(candidate), "--device", read_device(device)]
         if domain:
             arguments += ["--domain", domain]

@@ -37,6 +37,7 @@ class Options:
     """The options of the command. Without any limit the run gets DEFAULT_SECONDS."""
 
     problem: str
+    script: Path | None = None
     device: str
     candidates: int | None = None
     seconds: float | None = None
@@ -73,7 +74,7 @@ class Options:
 
 def optimize(options: Options) -> ExitCode:
     """Optimise a problem from end to end and return the exit code. Raises WarpwrightError."""
-    chosen, config, budget = choose(options.problem), options.config(), options.budget()
+    chosen, config, budget = choose(options.problem, options.script), options.config(), options.budget()
     sizes = [read_sizes(text) for text in options.sizes]
     kind = kind_of(options.device)
     gpu = options.device if kind == "cuda" else None

@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from warpwright.capture import capture, is_import_path
 from warpwright.cli.console import out, print_json, say
 from warpwright.cli.files import read_source, write_text
 from warpwright.errors import BadUsage, ExitCode
 from warpwright.formats import Imported, Refusal, import_all, import_one
 
+LARGEST = 400
+"""Maximum number of operations of a part that is named."""
 
-def choose(target: str) -> Imported:
+
+def choose(target: str, script: Path | None = None) -> Imported:
     """Return the one problem of a path. Raises BadUsage."""
-    made = import_one(target)
+    made = _captured(target, script) or import_one(target)
     if made is None:
         path = Path(target)
         return Imported(name=path.stem, source=read_source(path))
@@ -25,10 +29,28 @@ def choose(target: str) -> Imported:
     return made
 
 
+def _captured(target: str, script: Path | None) -> Imported | None:
+    """Return the problem of a class or function, package.module:Name, as a script calls it. Raises BadUsage."""
+    if not is_import_path(target) or Path(target).exists():
+        return None
+    if script is None:
+        raise BadUsage(
+            f"{target} is a class or function: name a script that calls it with real inputs (--script run.py), or "
+            f"write its problem file once: warpwright capture --only {target} run.py"
+        )
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as name:
+        folder = Path(name)
+        code = capture(script, (), output=folder, python=None, only=target, most=1, largest=LARGEST, seconds=3600.0)
+        files = sorted(one for one in folder.glob("*.py") if one.name != "put_back.py")
+        if code != ExitCode.OK or not files:
+            raise BadUsage(f"{target} could not be captured from {script}: see above")
+        return Imported(name=files[0].stem, source=read_source(files[0]))
+
+
 @contextlib.contextmanager
-def as_file(target: str) -> Iterator[Path]:
+def as_file(target: str, script: Path | None = None) -> Iterator[Path]:
     """Give the path of a problem file, a temporary one for an imported problem. Raises BadUsage."""
-    made = import_one(target)
+    made = _captured(target, script) or import_one(target)
     if made is None:
         yield Path(target)
         return

@@ -97,7 +97,7 @@ def read(trace: Trace, most: int) -> Imported:
         if operator == trace.operator:
             counts[text] = counts.get(text, 0) + max(1, count)
     calls = [_Call.read(text, count, trace.operator) for text, count in counts.items()]
-    calls = sorted((one for one in calls if one.tensors), key=lambda one: (one.elements, one.count))
+    calls = sorted((one for one in calls if one.tensors), key=lambda one: (-one.count, one.elements))
     if not calls:
         raise CannotImport(f"{trace.operator} has no call with a tensor in {trace.path.name}")
     taken = [calls[place] for place in chosen([one.text for one in calls], most)]

@@ -64,10 +64,11 @@ def plain(value: Any) -> bool:
 class Recorder:
     """Watches calls of nn.Module and of functions given to torch.compile. Compiling is left out while it watches."""
 
-    def __init__(self, only: str | None) -> None:
+    def __init__(self) -> None:
         self.parts: dict[str, Part] = {}
         self.seconds = 0.0
-        self._only, self._active, self._stack, self._bytes = only, True, list[str](), 0
+        self.only: str | None = None  # the one part that is wanted
+        self._active, self._stack, self._bytes = True, list[str](), 0
         self._identities: dict[int, str] = {}
         self._compiled: set[int] = set()
 
@@ -143,7 +144,7 @@ class Recorder:
                     form.seconds += took
 
     def _wanted(self, part: Part) -> bool:
-        return self._only is None or part.name == self._only
+        return self.only is None or part.name == self.only
 
     def _part(self, target: Any) -> str:
         known = self._identities.get(id(target))

@@ -29,7 +29,7 @@ def main(options: Mapping[str, Any]) -> int:
     script, folder = Path(options["script"]), Path(options["output"])
     sys.argv = [str(script), *options["arguments"]]
     sys.path[0] = str(script.parent)
-    recorder = Recorder(options["only"])
+    recorder = Recorder()
     with recorder.watching():
         if options["only"]:
             _watch(recorder, options["only"])
@@ -39,20 +39,28 @@ def main(options: Mapping[str, Any]) -> int:
             if end.code not in (None, 0):
                 print(f"capture: the script ended with {end.code}; nothing is written", file=sys.stderr)
                 return 1
-    return write(recorder, folder, options["most"], options["largest"], only=options["only"])
+    return write(recorder, folder, options["most"], options["largest"])
 
 
 def _watch(recorder: Recorder, only: str) -> None:
-    """Replace a function in its module, before the script imports it. A class needs nothing: modules are watched."""
+    """Replace a function in its module, before the script imports it; modules are watched by their class's own name."""
     module_name, _, name = only.partition(":")
-    module = importlib.import_module(module_name)
-    if not hasattr(module, name):
-        raise SystemExit(f"capture: {module_name} has no {name}")
-    if not isinstance(getattr(module, name), type):
-        setattr(module, name, recorder.function(getattr(module, name)))
+    if module_name == "__main__":  # a class of the script itself
+        recorder.only = only
+        return
+    try:
+        module = importlib.import_module(module_name)
+        found = getattr(module, name)
+    except (ImportError, AttributeError) as error:
+        raise SystemExit(f"capture: {only} cannot be found with this Python: {error}") from error
+    recorder.only = f"{found.__module__}:{found.__qualname__}"
+    if not isinstance(found, type):
+        setattr(module, name, recorder.function(found))
 
 
-def write(recorder: Recorder, folder: Path, most: int, largest: int, *, only: str | None) -> int:
+def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
+    """Write the problem files of the slowest parts, and what put_back needs. Return the exit status."""
+    only = recorder.only
     chosen: list[tuple[Part, str]] = []
     told: dict[str, Any] = {}
     left: list[str] = []
