@@ -69,7 +69,8 @@ class Recorder:
         self.seconds = 0.0
         self.only: str | None = None  # the one part that is wanted
         self._active, self._stack, self._bytes = True, list[str](), 0
-        self._identities: dict[int, str] = {}
+        self._identities: dict[int, tuple[Any, str]] = {}  # with the objects, whose ids are good while they live
+        self._watched: dict[int, Any] = {}
         self._compiled: set[int] = set()
 
     @contextlib.contextmanager
@@ -107,6 +108,8 @@ class Recorder:
         if isinstance(model, torch.nn.Module):
             self._compiled.add(id(model))
             return model
+        if id(model) in self._watched:
+            return model
         return self.function(model, compiled=True)
 
     def function(self, target: Callable[..., Any], *, compiled: bool = False) -> Callable[..., Any]:
@@ -118,6 +121,7 @@ class Recorder:
 
         if compiled:
             self._compiled.add(id(target))
+        self._watched[id(watched)] = watched
         return watched
 
     def call(self, target: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -147,15 +151,15 @@ class Recorder:
         return self.only is None or part.name == self.only
 
     def _part(self, target: Any) -> str:
-        known = self._identities.get(id(target))
-        if known is None:
+        _, known = self._identities.get(id(target), (None, ""))
+        if not known:
             module = isinstance(target, torch.nn.Module)
             owner = type(target) if module else target
             name = f"{owner.__module__}:{owner.__qualname__}"
             known = identity_of(target) if module else f"{name} {id(target)}"
             part = self.parts.setdefault(known, Part(name, target, known))
             part.compiled |= id(target) in self._compiled
-            self._identities[id(target)] = known
+            self._identities[id(target)] = target, known
         self.parts[known].instances.add(id(target))
         return known
 
