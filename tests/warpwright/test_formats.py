@@ -13,6 +13,7 @@ from evaluator.problem import read_problem
 from evaluator.types import Problem
 from tests.support import scripts
 from tests.warpwright import field_forms as forms
+from tests.warpwright.fake_api import RUN_ID, FakeApi
 from warpwright.cli import commands
 from warpwright.errors import BadUsage, ExitCode
 from warpwright.formats import Imported, import_all, import_one
@@ -199,6 +200,20 @@ def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path: Path, capfd
     assert commands.run(["import", str(tmp_path / "absent")]) == ExitCode.BAD_USAGE
     assert commands.run(["judge", "package.module:Name", "kernel.py", "--device", "cpu"]) == ExitCode.BAD_USAGE
     assert "--script run.py" in capfd.readouterr().err
+
+
+def test_optimize_posts_the_imported_problem_and_downloads_a_submission(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = forms.kernelbench(tmp_path)
+    assert commands.run(["optimize", str(path), "--device", "cpu", "--server", api.url]) == ExitCode.OK
+    assert api.bodies[0]["name"] == "19_ReLU"
+    assert "# warpwright origin" in api.bodies[0]["source"]
+    assert (tmp_path / "best_19_ReLU.py").exists()
+    wanted = ["download", RUN_ID, "--format", "gpumode", "-o", "submission.py", "--server", api.url]
+    assert commands.run(wanted) == ExitCode.OK
+    assert (tmp_path / "submission.py").read_text(encoding="utf-8") == "# the kernel\n"
 
 
 def test_a_plain_problem_file_is_no_import(tmp_path: Path) -> None:

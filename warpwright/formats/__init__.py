@@ -65,6 +65,8 @@ def import_all(target: str, most: int = MOST_WORKLOADS) -> Iterator[Imported | R
             yield reader.read(item, most)
         except CannotImport as error:
             yield Refusal(_name(item), str(error))
+        except RecursionError:
+            yield Refusal(_name(item), "its code or data is nested too deeply to be read")
 
 
 def import_one(target: str, most: int = MOST_WORKLOADS) -> Imported | None:

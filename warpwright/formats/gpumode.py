@@ -88,7 +88,7 @@ def _task(folder: Path) -> dict[str, Any]:
     path = folder / "task.yml"
     try:
         task = yaml.safe_load(read_text(path))
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CannotImport(f"{folder.name}/task.yml is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(task, dict):
         raise CannotImport(f"{folder.name}/task.yml is not a map of settings")

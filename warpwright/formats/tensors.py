@@ -44,6 +44,8 @@ def read(path: Path, key: str) -> Stored:
             if not isinstance(entry, dict):
                 raise CannotImport(f"{path.name} has no tensor {key!r}")
             kind, shape, (start, end) = entry["dtype"], tuple(map(int, entry["shape"])), entry["data_offsets"]
+            if not 0 <= start <= end:
+                raise ValueError(f"{key} ends before it starts")
             if kind not in _DTYPES:
                 raise CannotImport(f"{path.name}: {key} has the dtype {kind}, which is not supported")
             dtype, code = _DTYPES[kind]
