@@ -211,9 +211,10 @@ def test_optimize_posts_the_imported_problem_and_downloads_a_submission(
     assert api.bodies[0]["name"] == "19_ReLU"
     assert "# warpwright origin" in api.bodies[0]["source"]
     assert (tmp_path / "best_19_ReLU.py").exists()
+    api.archive = b"# the submission\n"
     wanted = ["download", RUN_ID, "--format", "gpumode", "-o", "submission.py", "--server", api.url]
     assert commands.run(wanted) == ExitCode.OK
-    assert (tmp_path / "submission.py").read_text(encoding="utf-8") == "# the kernel\n"
+    assert (tmp_path / "submission.py").read_text(encoding="utf-8") == "# the submission\n"
 
 
 def test_a_plain_problem_file_is_no_import(tmp_path: Path) -> None:
