@@ -214,10 +214,11 @@ def test_the_download_is_a_file_that_passes_its_own_check(client: TestClient, fi
     assert "hidden" in done.stdout
 
 
-def test_a_kernel_comes_in_other_projects_forms_too(client: TestClient, finished: str) -> None:
-    response = client.get(f"{API}/runs/{finished}/download", params={"format": "gpumode"})
-    assert response.headers["content-disposition"] == 'attachment; filename="submission.py"'
-    assert response.text.startswith("#!POPCORN leaderboard softmax_cpu")
+def test_a_kernel_comes_in_other_projects_forms_where_they_can_carry_it(client: TestClient, finished: str) -> None:
+    refused = client.get(f"{API}/runs/{finished}/download", params={"format": "gpumode"})  # C++ for a CPU
+    assert refused.status_code == 409
+    assert refused.json()["type"].endswith("format-unsupported")
+    assert "--device cuda" in refused.json()["detail"]
     response = client.get(f"{API}/runs/{finished}/download", params={"format": "flashinfer"})
     assert response.headers["content-type"] == "application/zip"
     page = client.get(f"/runs/{finished}").text
