@@ -16,7 +16,8 @@ import sys as _ww_sys
 
 _ww_native = type(_ww_sys)("warpwright_native")
 exec({text}, vars(_ww_native))
-_ww_sys.modules.setdefault("warpwright_native", _ww_native)
+_ww_known = _ww_sys.modules.setdefault("warpwright_native", _ww_native)
+vars(_ww_known).update({{**vars(_ww_native), **vars(_ww_known)}})  # another kernel's gets what it has not
 """
 _CALLING = '''
 import torch as _ww_torch
