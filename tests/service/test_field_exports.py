@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from service.routers.downloads import send
 from tests.service.test_exports import RIGHT, export
 from tests.support import scripts
 
+ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = """import torch
 import torch.nn as nn
 
@@ -108,6 +112,39 @@ torch.testing.assert_close(kernel(x), reference(x))
         folder,
     )
     assert right, shown
+
+
+LOADED = """
+import sys
+from pathlib import Path
+from bench.rate.kernelbench import _ready
+_ready()
+from kernelbench.eval import load_custom_model, load_original_model_and_inputs
+from kernelbench.kernel_static_checker import check_code_bypass
+import torch
+problem, kernel = (Path(one).read_text() for one in sys.argv[1:])
+assert not check_code_bypass(kernel)[0], check_code_bypass(kernel)
+reference, init, inputs = load_original_model_and_inputs(problem, {})
+torch.manual_seed(42); one = reference(*init())
+torch.manual_seed(42); other = load_custom_model(kernel, {})(*init())
+(x,) = inputs()
+torch.testing.assert_close(other(x), one(x))
+print("loaded")
+"""
+
+
+def test_kernelbenchs_own_loader_takes_the_file(tmp_path: Path) -> None:
+    checkout = os.environ.get("WARPWRIGHT_KERNELBENCH")
+    if not checkout:
+        pytest.skip("WARPWRIGHT_KERNELBENCH names no checkout")
+    (path,) = unpacked("kernelbench", field_export(), tmp_path).iterdir()
+    (tmp_path / "problem.py").write_text(PROBLEM, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, str(tmp_path / "problem.py"), str(path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(checkout) / "src")])},
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert "loaded" in done.stdout, done.stderr[-2000:]
 
 
 def test_gpu_mode_gets_a_submission(tmp_path: Path) -> None:
