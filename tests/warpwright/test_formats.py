@@ -102,6 +102,12 @@ def test_definitions_of_flashinfer_trace_carry_their_stored_integers(tmp_path: P
     )
 
 
+def test_axes_with_constraints_are_taken_as_they_come(tmp_path: Path) -> None:
+    changes = {"constraints": ["rows == 3"]}
+    _, problem = read(str(forms.flashinfer(tmp_path, changes, {"places": {"type": "random"}})))
+    assert [dict(one.sizes) for one in problem.workloads] == [{"case": "rows=3"}]
+
+
 def test_sol_execbench_axes_follow_from_others(tmp_path: Path) -> None:
     made, problem = read(str(forms.sol(tmp_path)))
     assert [dict(one.sizes) for one in problem.workloads] == [{"rows": 2}, {"rows": 5}]

@@ -25,16 +25,17 @@ def write(
     """Raises CannotImport."""
     workloads = Workloads(definition, entries, most, root)
     imports = "import torch\n"
-    if workloads.from_files:
+    recipes = workloads.recipes()
+    if "_stored(" in recipes:
         imports = "import base64\nimport zlib\n\n" + imports
     body = "\n\n".join(
         [
             _reference(definition.reference),
             imports + "\n" + workloads.setting() + settings,
             _model(definition),
-            *([tensors.HELPERS.strip() + "\n"] if "_draw(" in workloads.recipes() else []),
-            *([tensors.STORED.strip() + "\n"] if workloads.from_files else []),
-            workloads.recipes(),
+            *([tensors.HELPERS.strip() + "\n"] if "_draw(" in recipes else []),
+            *([tensors.STORED.strip() + "\n"] if "_stored(" in recipes else []),
+            recipes,
         ]
     )
     told = {

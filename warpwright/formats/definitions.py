@@ -43,6 +43,7 @@ class Definition:
     outputs: Mapping[str, Tensor]
     reference: str
     description: str
+    constrained: bool = False  # axes depend on each other: no size may be varied alone
     entry: str | None = None  # the function of `reference` that makes the inputs
     sizes: Mapping[str, str] = field(default_factory=dict)  # axes and numbers as sizes of workloads, by their names
 
@@ -72,6 +73,7 @@ def read(data: Mapping[str, Any], where: str, *, sol: bool, reference: str = "")
     return Definition(
         name=str(data["name"]), op_type=str(data.get("op_type") or "other"), constant=constant, variable=variable,
         computed=computed, inputs=inputs, outputs=outputs, reference=str(text), entry=entry, sizes=taken,
+        constrained=bool(data.get("constraints")),
         description=str(data.get("description") or ""),
     )  # fmt: skip
 

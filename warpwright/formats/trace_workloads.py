@@ -15,7 +15,8 @@ HELD_OUT = 2
 
 
 class Workloads:
-    """Chosen workloads of a definition. With data from files, each is a case of its own instead of sizes."""
+    """Chosen workloads of a definition. With data from files, or constraints between axes, each is a case of its own
+    instead of sizes: nothing is varied."""
 
     def __init__(self, definition: Definition, entries: Sequence[Mapping[str, Any]], most: int, root: Path) -> None:
         self.definition, self._root = definition, root
@@ -31,7 +32,8 @@ class Workloads:
         for one in self.all:
             self._check(one)
         inputs = [kind for one in self.all for kind in _inputs(one).values()]
-        self.from_files = any(kind.get("type") == "safetensors" for kind in inputs)
+        stored = any(kind.get("type") == "safetensors" for kind in inputs)
+        self.as_cases = stored or definition.constrained
 
     @property
     def all(self) -> list[Mapping[str, Any]]:
@@ -63,7 +65,7 @@ class Workloads:
         found = []
         for entry in self.all:
             name = self.name(entry)
-            sizes = {"case": name} if self.from_files else self._sizes(entry)
+            sizes = {"case": name} if self.as_cases else self._sizes(entry)
             found.append({"name": name, **sizes, **({"held_out": True} if entry in self.held_out else {})})
         return workloads_setting(found)
 
@@ -85,7 +87,7 @@ class Workloads:
 
     def recipes(self) -> str:
         """Return get_inputs and get_init_inputs."""
-        return self._of_cases() if self.from_files else self._of_sizes()
+        return self._of_cases() if self.as_cases else self._of_sizes()
 
     def _of_sizes(self) -> str:
         definition, first = self.definition, self.shown[0]
