@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,12 +20,25 @@ MOST_SAMPLE_BYTES = 1 << 30
 
 @dataclass(slots=True)
 class Form:
-    """Calls with equal shapes: `arguments` are a copy of those of the first."""
+    """Calls with equal shapes: `arguments` are a copy of those of the first, `outermost` of them nobody else called."""
 
     arguments: tuple[tuple[Any, ...], dict[str, Any]] | None
     shapes: tuple[tuple[int, ...], ...]
-    calls: int = 0
-    seconds: float = 0.0
+    times: list[float] = field(default_factory=list)
+    outermost: int = 0
+
+    @property
+    def calls(self) -> int:
+        return len(self.times)
+
+    @property
+    def usual_s(self) -> float:
+        return statistics.median(self.times) if self.times else 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Return the time of all calls, each as long as the median: first calls set libraries up."""
+        return self.usual_s * self.calls
 
 
 @dataclass(slots=True)
@@ -39,7 +53,10 @@ class Part:
     callers: set[str] = field(default_factory=set)
     forms: dict[str, Form] = field(default_factory=dict)
     calls: int = 0
-    seconds: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return sum(form.seconds for form in self.forms.values())
 
 
 def identity_of(module: torch.nn.Module) -> str:
@@ -66,12 +83,18 @@ class Recorder:
 
     def __init__(self) -> None:
         self.parts: dict[str, Part] = {}
-        self.seconds = 0.0
         self.only: str | None = None  # the one part that is wanted
         self._active, self._stack, self._bytes = True, list[str](), 0
         self._identities: dict[int, tuple[Any, str]] = {}  # with the objects, whose ids are good while they live
         self._watched: dict[int, Any] = {}
+        self._spent = 0.0  # seconds of recording
         self._compiled: set[int] = set()
+
+    @property
+    def seconds(self) -> float:
+        """Return the time of everything that was watched."""
+        every = (form for part in self.parts.values() for form in part.forms.values())
+        return sum(form.usual_s * form.outermost for form in every)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -127,25 +150,25 @@ class Recorder:
     def call(self, target: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self._active or torch.compiler.is_compiling():
             return function(*args, **kwargs)
+        entered = _now()
         key = self._part(target)
-        form = self._form(self.parts[key], args, kwargs) if self._wanted(self.parts[key]) else None
+        form = self._form(self.parts[key], args, kwargs)
         if self._stack:
             self.parts[key].callers.add(self._stack[-1])
         outer = not self._stack
         self._stack.append(key)
-        started = _now()
+        started, spent = _now(), self._spent
         try:
             return function(*args, **kwargs)
         finally:
-            took = _now() - started
+            ended = _now()
+            took = ended - started - (self._spent - spent)  # without the recording of calls within
             self._stack.pop()
-            self.seconds += took if outer else 0.0
+            form.outermost += outer
             if key not in self._stack:  # a module within one of its own kind counts once
                 self.parts[key].calls += 1
-                self.parts[key].seconds += took
-                if form is not None:
-                    form.calls += 1
-                    form.seconds += took
+                form.times.append(took)
+            self._spent += started - entered + _now() - ended
 
     def _wanted(self, part: Part) -> bool:
         return self.only is None or part.name == self.only
@@ -168,7 +191,8 @@ class Recorder:
         shapes = tuple(tuple(one.shape) for one in leaves if isinstance(one, torch.Tensor))
         key = f"{structure} {shapes}"
         if key not in part.forms and len(part.forms) < MOST_FORMS:
-            part.forms[key] = Form(self._copied(args, kwargs, leaves), shapes)
+            copied = self._copied(args, kwargs, leaves) if self._wanted(part) else None
+            part.forms[key] = Form(copied, shapes)
         return part.forms.get(key) or Form(None, shapes)
 
     def _copied(self, args: Any, kwargs: Any, leaves: list[Any]) -> Any:
