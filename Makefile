@@ -25,7 +25,9 @@ SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 # Three workers keep two cores busy: judges and services mostly wait for their children.
 JOBS ?= 3
-PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# What waits for nothing runs in as many workers as there are cores: each further one imports for seconds.
+FAST_JOBS ?= 2
+SPREAD := --dist loadfile --no-loadscope-reorder
 
 # A test run starts hundreds of interpreters: without bytecode each of them compiles our modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -60,10 +62,10 @@ house:  ## how easily the code is read and found, by room; AGAINST=REV prints a 
 
 test:  ## every test that this machine can run; what it cannot run says why
 	@$(SETUP) $(if $(NO_INSTALL),,--browser)
-	$(PY) -m pytest $(PARALLEL) $(TESTS)
+	$(PY) -m pytest -n $(JOBS) $(SPREAD) $(TESTS)
 
 test-fast: setup  ## the tests without a judge, a compiler, a database or a service: under a minute
-	$(PY) -m pytest $(PARALLEL) --fast $(TESTS)
+	$(PY) -m pytest -n $(FAST_JOBS) $(SPREAD) --fast $(TESTS)
 
 timings: setup  ## the slowest suites and tests of the last run
 	$(PY) -m tests.support.timings

@@ -16,6 +16,7 @@ from pathlib import Path
 from evaluator import recipe_sizes
 from evaluator.batch.work import work
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
+from evaluator.devices.pools_ahead import PoolsAhead
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
 from evaluator.languages import detect
@@ -45,14 +46,14 @@ Result = Evaluation | Admission | BaselineReport | BuildReport
 _USAGE, _INTERNAL = 2, 3
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, and return the exit status."""
+def main(argv: Sequence[str] | None = None, *, ahead: PoolsAhead | None = None) -> int:
+    """Run one command, and return the exit status. `ahead` has pools of children for `serve`."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.minimum_isolation:
         os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
     if arguments.command == "serve":
-        return serve(arguments.device, builds=arguments.builds)
+        return serve(arguments.device, builds=arguments.builds, ahead=ahead)
     if arguments.command == "work":
         bundle = Path(arguments.bundle)
         results = Path(arguments.output) if arguments.output else bundle.with_suffix(".answers")

@@ -23,6 +23,7 @@ import torch
 
 from evaluator.devices.base import DeviceBackend
 from evaluator.devices.cpu import CpuBackend
+from evaluator.devices.pools_ahead import PoolsAhead
 from evaluator.errors import EvaluatorError
 from evaluator.schema import SchemaError, from_json, to_json
 from evaluator.stages.admit import admit
@@ -36,8 +37,9 @@ from evaluator.types import BaselineReport, Candidate, Problem
 log = logging.getLogger("evaluator.serve")
 
 
-def make_backend(device: str) -> DeviceBackend:
-    """Return the backend for "cpu" or "cuda:N". Raise CageError for an unusable device, ValueError for other names."""
+def make_backend(device: str, ahead: PoolsAhead | None = None) -> DeviceBackend:
+    """Return the backend for "cpu" or "cuda:N", which takes over pools `ahead`. Raise CageError for an unusable device,
+    ValueError for other names."""
     kind, _, ordinal = device.partition(":")
     if kind == "cpu" and not ordinal:
         cpu = CpuBackend()
@@ -46,21 +48,23 @@ def make_backend(device: str) -> DeviceBackend:
     if kind == "cuda" and (not ordinal or ordinal.isdigit()):
         from evaluator.devices.cuda import CudaBackend  # noqa: PLC0415  needs a driver
 
-        return cast(DeviceBackend, CudaBackend(int(ordinal or 0)))
+        return cast(DeviceBackend, CudaBackend(int(ordinal or 0), ahead=ahead))
     raise ValueError(f"device {device!r}: use cpu or cuda:N")
 
 
-def serve(device: str, protocol: TimingProtocol = STANDARD, *, builds: bool = False) -> int:
+def serve(
+    device: str, protocol: TimingProtocol = STANDARD, *, builds: bool = False, ahead: PoolsAhead | None = None
+) -> int:
     """Reply to requests until standard input ends, and return the exit status.
 
-    With `builds`, the requests to get ready for are those of op `build`.
+    With `builds`, the requests to get ready for are those of op `build`. `ahead` has pools of children that start.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     # Only replies may reach standard output: all other output goes to standard error.
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
-        judge = Judge(make_backend(device), protocol=protocol)
+        judge = Judge(make_backend(device, ahead), protocol=protocol)
         judge.compiles_ahead = True
     except (EvaluatorError, ValueError) as error:
         log.error("%s", error)

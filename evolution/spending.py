@@ -5,7 +5,7 @@ from __future__ import annotations
 from evolution.arms import is_free
 from evolution.state import SearchState
 
-CONFIRM_PER_JUDGE, CONFIRM_S = 4.0, 25.0
+CONFIRM_PER_JUDGE, CONFIRM_S = 3.0, 25.0
 """The assumed cost of a confirmation until the first one: in judgements, or in seconds if that is more."""
 NOTHING_YET_SHARE = 0.5
 """While no Candidate is worth a confirmation, this share of it is kept: the rest of the time may still find one."""

@@ -15,6 +15,8 @@ from prompts.material import (
 )
 from prompts.render import Prompt, follow_up, render
 from prompts.reply import read_reply
+from prompts.results import describe_results
+from prompts.rules import Rules, describe_rules
 
 __all__ = [
     "ApproachNote",
@@ -29,6 +31,9 @@ __all__ = [
     "PromptTooLarge",
     "RememberedNote",
     "ReplyError",
+    "Rules",
+    "describe_results",
+    "describe_rules",
     "follow_up",
     "read_reply",
     "render",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaluator.languages import adapter
-from evaluator.schema import to_json
-from evaluator.types import DeviceKind, Domain, Measurement, Precision, Problem, Verdict, Workload, WorkloadFacts
+from evaluator.types import Domain, Measurement, Precision, Problem, Workload, WorkloadFacts
 from evolution.types import Operator
 from prompts import times
 from prompts.budget import Section, clip, estimate_tokens, fit
@@ -21,10 +18,10 @@ from prompts.floors import floors, launch_us, skinny
 from prompts.library import fill, guide, identity, settings
 from prompts.material import ApproachNote, Material, ParentNote
 from prompts.redact import without_held_out
+from prompts.results import results
+from prompts.rules import rule_values
 from prompts.techniques import angle, techniques
 
-EVIDENCE_CHARACTERS = 3000
-TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
@@ -44,9 +41,8 @@ _PARTS = (
     "lessons",
     "notes",
     "parent",
+    "results",
 )
-_SAME_FOR_ALL_PASSED = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
-_BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
 # Factor and addend of a good implementation's error in norm, then of an element's: `comparison.tolerances`.
 TOLERANCES: Mapping[str, tuple[float, float, float, float]] = {
     "float64": (4, 3e-15, 8, 3e-14),
@@ -82,14 +78,8 @@ def render(material: Material, *, tokens: int) -> Prompt:
     if material.operator not in OPERATORS:
         raise ValueError(f"no model is asked to {material.operator}")
     how = guide(material.language)
-    names = (material.operator.value, "system", *_PARTS, how)
-    system = fill(
-        "system",
-        problem=material.problem,
-        kind=material.device_kind,
-        varied=bool(material.varied),
-        tf32_convolutions=material.device_kind is DeviceKind.CUDA and "conv" in material.problem.source.lower(),
-    )
+    names = (material.operator.value, "system", "rules", *_PARTS, how)
+    system = fill("system", **rule_values(material.problem, material.device_kind, varied=bool(material.varied)))
     user, shortened = fit(_sections(material, how), tokens - estimate_tokens(system))
     return Prompt(
         system=system,
@@ -295,92 +285,13 @@ def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
 
 def _parent(material: Material, parent: ParentNote, number: int, shown: list[Workload]) -> Section:
     names = {workload.name for workload in shown}
-    found = times.rows(parent.measurements, parent.ratios, names, _floors(material))
-    said, error_share = _parent_evidence(parent)
-    values = {
-        "parent": parent,
-        "number": number if len(material.parents) > 1 else None,
-        "headline": times.headline(parent.ratios),
-        "rows": found,
-        "busy": times.was_disturbed(found),
-        "error_share": error_share,
-        "why_not": _why_not(parent),
-    }
     secret = {workload.name for workload in material.problem.workloads} - names
+    values = {"number": number if len(material.parents) > 1 else None}
+    values |= results(parent, shown=names, secret=secret, floors=_floors(material))
     relatives = [_configuration_line(one, names) for one in parent.relatives]
-    evidence, resources = (_evidence(_visible(one, secret)) for one in (said, _resources(parent.resources)))
-    forms: tuple[tuple[list[str], str, str], ...] = (
-        (relatives, evidence, resources),
-        ([], evidence, resources),
-        ([], "", ""),
+    forms: tuple[dict[str, Any], ...] = (
+        {"relatives": relatives},
+        {"relatives": []},
+        {"relatives": [], "evidence": "", "resources": ""},
     )
-    return Section(
-        f"parent {number}",
-        60,
-        tuple(fill("parent", relatives=r, evidence=e, resources=s, **values) for r, e, s in forms),
-    )
-
-
-_SAID_OTHERWISE = ("sanitizer", "seconds", "promote", "confirm")  # it found nothing; `_why_not`
-
-
-def _why_not(parent: ParentNote) -> tuple[str, ...]:
-    """Return in words why a parent that was confirmed was not promoted; () where it was, or was not confirmed."""
-    decision = parent.evidence.get("confirm")
-    if parent.evidence.get("promote") is not False or not isinstance(decision, Mapping):
-        return ()
-    return tuple(str(word) for word in decision.get("why_not", ()))
-
-
-def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
-    """Return a parent's evidence and its share of the allowed error, without facts that hold for all that passed."""
-    correctness = parent.evidence.get("correctness")
-    if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
-        return parent.evidence, None
-    kept = {key: value for key, value in correctness.items() if key not in _SAME_FOR_ALL_PASSED}
-    told = {key: value for key, value in parent.evidence.items() if key not in _SAID_OTHERWISE}
-    return {**told, "correctness": kept}, correctness.get("worst_error_share")
-
-
-def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """Return resources with time shares by file: a symbol is only the nearest export, which misleads."""
-    kept = {key: value for key, value in resources.items() if key not in ("ran", "operations", "no counters")}
-    operations = resources.get("operations")
-    if isinstance(operations, Mapping):
-        kept["operations"] = {name: n for name, n in operations.items() if not name.startswith("aten.empty")}
-    seen = resources.get("ran")
-    if not isinstance(seen, Mapping):
-        return kept
-    shares: dict[str, float] = {}
-    for place, share in seen.items():
-        file = place.partition(": ")[0]
-        where = "Python and what binds it, the judge's loop included" if _BINDING.match(file) else file
-        shares[where] = round(shares.get(where, 0.0) + float(share), 3)
-    return {**kept, "share of time seen, all workloads": shares}
-
-
-def _visible(value: Any, secret: set[str]) -> Any:
-    """Return evidence without the names of hidden Workloads and without empty values."""
-    if isinstance(value, Mapping):
-        kept = {key: _visible(item, secret) for key, item in value.items() if key not in secret}
-        return {key: item for key, item in kept.items() if item not in ([], {}, "", None)}
-    if isinstance(value, list | tuple):
-        return [_visible(item, secret) for item in value if not (isinstance(item, str) and item in secret)]
-    return value
-
-
-def _evidence(value: Mapping[str, Any]) -> str:
-    """Return evidence as indented JSON, with long texts shortened in their middle."""
-    if not value:
-        return ""
-    return clip(json.dumps(_clipped(to_json(value)), indent=1, ensure_ascii=False), EVIDENCE_CHARACTERS)
-
-
-def _clipped(value: Any) -> Any:
-    if isinstance(value, str):
-        return clip(value, TEXT_CHARACTERS)
-    if isinstance(value, dict):
-        return {key: _clipped(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_clipped(item) for item in value[:20]]
-    return value
+    return Section(f"parent {number}", 60, tuple(fill("parent", **{**values, **form}) for form in forms))

@@ -24,6 +24,7 @@ MODULES = {
     "judging": ("EvaluationRecord", "Problem", "Samples", "Candidate", "Lineage"),
     "searching": (
         "Run",
+        "RunSummary",
         "Proposal",
         "ProposalSummary",
         "Event",

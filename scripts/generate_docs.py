@@ -3,9 +3,9 @@
     python scripts/generate_docs.py            write them
     python scripts/generate_docs.py --check    exit 1 if one differs from what would be written
 
-The typed client is written too, from the committed service/openapi.json (scripts/generate_client.py), and so are
-bench/RESULTS.md and the README's result rows, from bench/results (bench/report). A test runs the check, so a command or
-a setting without documentation fails it.
+The typed client is written too, from the committed service/openapi.json (scripts/generate_client.py), and so are the
+skill for coding agents (scripts/generate_skill.py), bench/RESULTS.md and the README's result rows, from bench/results
+(bench/report). A test runs the check, so a command or a setting without documentation fails it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def cli_page() -> str:
     lines = [
         "# The command line", "", MARK, "",
         "Data goes to standard output, progress and remarks to standard error. `--json` is understood everywhere it",
-        "makes sense. [Exit codes](exit-codes.md) are the same for all commands.", "",
+        "makes sense. [Exit codes](exit-codes.md) are the same for all commands. `warpwright --version` prints the",
+        "version, and `warpwright --install-completion` lets the shell complete commands and options.", "",
     ]  # fmt: skip
     for name, command in _commands(group):
         lines += [f"## warpwright {name}", "", *_paragraphs(command.help or ""), "", *_usage(name, command), ""]
@@ -102,8 +103,11 @@ def main(arguments: list[str]) -> int:
             path.write_text(text, encoding="utf-8")
     if stale:
         sys.stderr.write(f"out of date: {', '.join(stale)}; run make docs\n")
-    client = subprocess.run([sys.executable, str(ROOT / "scripts" / "generate_client.py"), *arguments], check=False)
-    return int(bool(stale) or client.returncode != 0 or results.main(arguments) != 0)
+    others = [
+        subprocess.run([sys.executable, str(ROOT / "scripts" / name), *arguments], check=False).returncode
+        for name in ("generate_client.py", "generate_skill.py")
+    ]
+    return int(bool(stale) or any(others) or results.main(arguments) != 0)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from db.views.rows import EventView
 from runtime.nudge import nudge
 from runtime.settings import Settings
 from service import openapi
+from service.agents.server import AgentServer
 from service.context import Context
 from service.exposure import is_keyless
 from service.http import handlers
@@ -34,6 +35,7 @@ from service.middleware.boundary import ErrorBoundary
 from service.middleware.csrf import CsrfGuard
 from service.middleware.headers import SecurityHeaders
 from service.middleware.request_log import RequestLog
+from service.pages import api as api_page
 from service.pages import candidates as candidate_pages
 from service.pages import compare, fleet, login, submit
 from service.pages import leaderboard as leaderboard_pages
@@ -102,7 +104,8 @@ def create_app(
         hub.start()
         revocation = asyncio.create_task(end_revoked(hub, _ended_reader(database), every_s=REVOCATION_S))
         try:
-            yield
+            async with agents.running():
+                yield
         finally:
             revocation.cancel()
             await hub.stop()
@@ -114,12 +117,13 @@ def create_app(
         lifespan=lifespan,
         middleware=_middleware(context),
         openapi_url=f"{API}/openapi.json",
-        docs_url=None,  # its scripts come from another origin, which the content security policy forbids
+        docs_url=None,  # our own is pages/api.py: the scripts of FastAPI's come from another origin
         redoc_url=None,
         redirect_slashes=False,
     )
     app.state.context = context
-    _routes(app)
+    agents = AgentServer(app, context)
+    _routes(app, agents)
     handlers.install(app)
     app.openapi = lambda: openapi.build(app)  # type: ignore[method-assign]
     return app
@@ -169,7 +173,8 @@ def _middleware(context: Context) -> list[Middleware]:
     ]
 
 
-def _routes(app: FastAPI) -> None:
+def _routes(app: FastAPI, agents: AgentServer) -> None:
+    app.router.routes.append(agents.route)
     api = APIRouter(prefix=API, dependencies=[Depends(known_parameters)])
     for module in (
         problems,
@@ -190,7 +195,8 @@ def _routes(app: FastAPI) -> None:
         api.include_router(module.router)
     app.include_router(api)
     app.include_router(operations.router)
-    for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages, compare, fleet, submit, login):
+    pages = (leaderboard_pages, run_pages, candidate_pages, problem_pages, compare, fleet, submit, login, api_page)
+    for page in pages:
         _answer_head(page.router)
         app.include_router(page.router, include_in_schema=False)
     app.mount("/static", Assets(directory=ASSETS), name="static")

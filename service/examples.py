@@ -107,7 +107,8 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 _PREFIXES = {
     "Run": "run", "Problem": "prob", "Candidate": "cand", "EvaluationRecord": "eval", "Proposal": "prop", "Job": "job",
-    "ProposalSummary": "prop", "ApiKey": "key", "NewApiKey": "key", "Audit": "audit", "LeaderboardEntry": "champ",
+    "RunSummary": "run", "ProposalSummary": "prop", "ApiKey": "key", "NewApiKey": "key", "Audit": "audit",
+    "LeaderboardEntry": "champ",
 }  # fmt: skip
 
 

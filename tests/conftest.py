@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 _CORES = sorted(os.sched_getaffinity(0))
 _JUDGING, _SERVING = ("adversarial", "evaluator"), ("browser", "e2e")
+_ALL_SLOW = frozenset(("adversarial", "browser", "e2e", "gpu", "take_home"))
 _LOGGED = [
     *structlog.get_config()["processors"][:-1],
     structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )  # fmt: skip
     settings.load_profile("untimed")
+    config.pluginmanager.register(timings.Meter())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(timings.Recorder())
 
@@ -58,7 +60,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> distrib
     return distribution.Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if not metafunc.config.getoption("--soak"):
+        distribution.drop_soak_parameters(metafunc.definition)
     if "stack" in metafunc.fixturenames:
         metafunc.parametrize("stack", stacks.parameters(metafunc), indirect=True, scope="session")
 
@@ -114,6 +119,13 @@ def _cores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             os.sched_setaffinity(0, _CORES)
         yield
     os.sched_setaffinity(0, _CORES)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import with `--fast` what it runs no test of: reading a thousand files of the adversarial suite takes as
+    long as the tests of a room."""
+    slow = config.getoption("--fast") and collection_path.parent == _HERE and collection_path.name in _ALL_SLOW
+    return True if slow else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -222,7 +222,6 @@ def _confirmed(
     if evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
         return _promote(s, run, candidate, found, evaluation)
     # its speedups by Workload, which a dispatch is made by, are known better now
-    drop_ratios(s, candidate)
     store_ratios(s, candidate, evaluation)
     ratio = evaluation.speedup("fastest")
     _tell(

@@ -12,6 +12,7 @@ from evaluator.device_session.children import ChildStarter
 from evaluator.device_session.compiling import CompileJob, Compiler
 from evaluator.device_session.pools import PoolCache
 from evaluator.devices.base import DeviceBackend
+from evaluator.devices.compilers import compiler_environment
 from evaluator.errors import EvaluatorError
 from evaluator.oracle.oracle import Oracle
 from evaluator.sandbox.pool import ChildPool
@@ -20,9 +21,6 @@ from evaluator.types import DeviceKind, Problem, Workload
 
 _KEPT, _KEPT_NULL_CHILDREN = 18, 2
 # Inductor compiles a program for each vector instruction set to try it; the flags in /proc/cpuinfo tell enough.
-_COMPILER_ENVIRONMENT = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-# A pool of Inductor's own compilers takes seconds to start, and several Baselines compile at once.
-_COMPILE_THREADS = {DeviceKind.CPU: "1", DeviceKind.CUDA: "4"}
 _COMPILE_MODES = {"compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
 
 Key = tuple[str, str, str]
@@ -129,11 +127,7 @@ class ComparatorCache:
         self._pool()
 
     def _pool(self) -> ChildPool:
-        environment = {
-            **_COMPILER_ENVIRONMENT,
-            "TORCHINDUCTOR_COMPILE_THREADS": _COMPILE_THREADS[self._backend.kind],
-        }
-        return self._pools.get(environment, compiler=True)
+        return self._pools.get(compiler_environment(self._backend.kind), compiler=True)
 
     def _start_to_compile(self, source: str) -> Subject:
         return self._children.start(self._pool(), source, "reference")

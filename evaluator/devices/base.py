@@ -199,8 +199,8 @@ class DeviceBackend(Protocol):
         are captured. Nothing is verified: for comparison only. With `profile` a device whose profiler works tells the
         time of the kernels alone. None where the device has no room for it."""
 
-    def release(self, child: ChildProcess) -> None:
-        """Forget what `prepare` made for a child; it may be prepared again."""
+    def release(self, *children: ChildProcess) -> None:
+        """Forget what `prepare` made for children; they may be prepared again."""
 
     def free_bytes(self) -> int | None:
         """Return the free device memory; None where memory is no concern."""

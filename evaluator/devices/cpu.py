@@ -248,13 +248,13 @@ class CpuBackend:
         if staged is not None:
             staged.close()
 
-    def release(self, child: ChildProcess) -> None:
-        """Close the child's memory file on both sides."""
-        if child not in self._staged:
-            return
-        self._unstage(child)
-        with contextlib.suppress(ChildFault):  # it has ended, or its next request will tell
-            child.request("cpu_release", timeout_s=_RELEASE_S)
+    def release(self, *children: ChildProcess) -> None:
+        """Close the children's memory files on both sides."""
+        for child in children:
+            if child in self._staged:
+                self._unstage(child)
+                with contextlib.suppress(ChildFault):  # it has ended, or its next request will tell
+                    child.request("cpu_release", timeout_s=_RELEASE_S)
 
     def free_bytes(self) -> int | None:
         return None

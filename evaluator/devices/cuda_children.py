@@ -1,29 +1,46 @@
-"""The environment of caged CUDA children: their one GPU, the driver's folder, memory that can be exported."""
+"""The pools of caged CUDA children: their one GPU, the driver's folder, memory that can be exported. Without torch."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from evaluator.child import warpwright_native
+from evaluator.cage.policy import CagePolicy
+from evaluator.languages import ADAPTERS
+
+_PRELOAD = (
+    *("torch", "evaluator.child.ops", "evaluator.child.gpu.device"),
+    *(module for language in ADAPTERS.values() for module in language.preloaded),
+)
 
 
-def environment(uuid: str) -> dict[str, str]:
-    """Return the variables of a caged CUDA child."""
+def policy(uuid: str, target: str, environment: Mapping[str, str], *, compiler: bool = False) -> CagePolicy:
+    """Return the policy of a pool whose children see the GPU `uuid`, of architecture `target` ("sm_90a"), alone.
+
+    With `compiler` they are forked from a process that has torch's compiler loaded.
+    """
+    preload = (*_PRELOAD, "evaluator.child.gpu.compiler") if compiler else _PRELOAD
+    return CagePolicy(environment={**gpu_environment(uuid, target), **environment}, preload=preload)
+
+
+def build_environment(target: str) -> dict[str, str]:
+    """Return the variables that hide the GPU from children that compile, and tell NVRTC its architecture."""
+    return {"CUDA_VISIBLE_DEVICES": "", "WARPWRIGHT_CUDA_TARGET": target}
+
+
+def gpu_environment(uuid: str, target: str) -> dict[str, str]:
+    """Return the variables of a caged CUDA child. libcuda has been loaded."""
     folder = _driver_folder()
     return {
         "WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native",
         "CUDA_VISIBLE_DEVICES": uuid,
         "CUDA_MODULE_LOADING": "LAZY",
-        "TORCH_CUDA_ARCH_LIST": _architecture(),
+        # This GPU's name for torch's extension builder, which then need not see the GPU: "9.0a".
+        "TORCH_CUDA_ARCH_LIST": re.sub(r"sm_(\d+)(\d)(a?)", r"\1.\2\3", target),
         "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False",
         **({"LD_LIBRARY_PATH": folder, "TRITON_LIBCUDA_PATH": folder} if folder else {}),
     }
-
-
-def _architecture() -> str:
-    """Return this GPU's name for torch's extension builder, which then need not see the GPU: "9.0a"."""
-    return re.sub(r"sm_(\d+)(\d)(a?)", r"\1.\2\3", warpwright_native._cuda_target())
 
 
 def _driver_folder() -> str | None:

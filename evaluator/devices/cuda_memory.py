@@ -62,6 +62,10 @@ class Block:
         self.handle = self._driver.export(self.address)
         return {"handle": self.handle, "layouts": layouts, "pitch": self.pitch, "count": self.count}
 
+    def is_like(self, other: Block) -> bool:
+        """Return whether both lay the same sets of tensors out alike; their chains may differ."""
+        return (self.specs, self.pitch, self.count) == (other.specs, other.pitch, other.count)
+
     def holds(self, calls: Sequence[Sequence[torch.Tensor]]) -> bool:
         """Return whether the block was made for such sets of tensors, without a chain."""
         alike = self.linked is None and self.count == len(calls)

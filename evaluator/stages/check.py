@@ -20,6 +20,8 @@ from evaluator.stages.trial import Trial, secret_generator
 from evaluator.subject import Subject
 from evaluator.types import Problem, Stage
 
+_MOST_PASSED = 256
+
 
 class CheckStage:
     """Checks Candidates on one device. `cases` are shared by Candidates of a Problem."""
@@ -27,6 +29,7 @@ class CheckStage:
     def __init__(self, session: DeviceSession, children: CandidateChildren, cases: CaseCache) -> None:
         self.session, self.children, self.cases = session, children, cases
         self._left_out: set[tuple[str, str]] = set()  # cases that cannot be kept
+        self._passed: dict[tuple[str, str], Report] = {}  # of Candidates that passed every check here, newest last
 
     def checker(self, trial: Trial, reference: Subject) -> Checker:
         """Return a Checker that shares its cases with those of other Candidates."""
@@ -85,8 +88,26 @@ class CheckStage:
         """Check the first set of sizes alone, with most of the adversarial values. Raises Rejection."""
         self._check_sizes([next(sizes_to_check(trial.problem, trial.workloads))], subject, checker)
 
-    def check(self, trial: Trial, subject: Subject, checker: Checker, stage: Stage) -> Report:
-        """Check every set of sizes that was not checked yet. Raises Rejection.
+    def note_passed(self, trial: Trial, report: Report) -> None:
+        """Remember that a Candidate passed every check, for its confirmation."""
+        self._passed[trial.problem.hash, trial.candidate.hash] = report
+        while len(self._passed) > _MOST_PASSED:
+            del self._passed[next(iter(self._passed))]
+
+    def check_again(self, trial: Trial, subject: Subject, checker: Checker, stage: Stage) -> Report:
+        """Check with new seeds: the Workloads alone where this judge has passed the Candidate on every set of sizes.
+
+        Return the report on all sizes. Raises Rejection.
+        """
+        known = self._passed.get((trial.problem.hash, trial.candidate.hash))
+        report = self.check(trial, subject, checker, stage, varied=known is None)
+        if known is not None:
+            report.checked = {**known.checked, **report.checked}
+            report.skipped = list(dict.fromkeys([*known.skipped, *report.skipped]))
+        return report
+
+    def check(self, trial: Trial, subject: Subject, checker: Checker, stage: Stage, *, varied: bool = True) -> Report:
+        """Check every set of sizes that was not checked yet, or those of Workloads alone. Raises Rejection.
 
         Held-out data goes to a separate child that ends afterwards, so it cannot pass it on. Between two sets of sizes
         other judges may time.
@@ -96,7 +117,7 @@ class CheckStage:
         every = [
             sizes
             for sizes in sizes_to_check(trial.problem, trial.workloads, dimensions)
-            if not checker.has_checked(sizes)
+            if not checker.has_checked(sizes) and (varied or sizes.adversarial)
         ]
         self._check_sizes([sizes for sizes in every if not sizes.hidden], subject, checker)
         if trial.adapter.keeps_first_calls:

@@ -121,7 +121,7 @@ def _check(judge: Judge, trial: Trial, reference: Subject) -> _Checked:
                 application, why = _application(judge, trial, subject, reference)
             tools = beside.submit(_run_tools, judge, application, why)
         checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
-        report = judge.check_stage.check(trial, subject, checker, Stage.CONFIRM)
+        report = judge.check_stage.check_again(trial, subject, checker, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": report.evidence()}
         resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CONFIRM)}
         if tools is not None:
@@ -152,9 +152,10 @@ def _run_tools(
     """
     if application is None:
         return sanitizer.not_run(why_not), {}
-    with judge.session.sharing.in_background():
+    with judge.session.sharing.in_background(), ThreadPoolExecutor(1, thread_name_prefix="counters") as beside:
+        reading = beside.submit(counters.read, application, judge.tool_history.broken)
         found = sanitizer.not_run(why_not) if why_not else sanitizer.check(application, judge.tool_history)
-        kernels, why = counters.read(application, judge.tool_history.broken)
+        kernels, why = reading.result()
     return found, counters.resources(kernels, why)
 
 

@@ -25,7 +25,7 @@ from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import CLOSE_LOOKS
 from evaluator.timing.protocol import TimingProtocol
 from evaluator.timing.third_opinion import ThirdOpinion
-from evaluator.types import Adjustment, Candidate, Interval, Measurement, Stage, Workload
+from evaluator.types import Adjustment, BaselineTime, Candidate, Interval, Measurement, Stage, Workload
 
 AGAIN, CANDIDATE, CHAMPION = "again", "candidate", "champion"
 Tell = Callable[[Workload, int], None]
@@ -74,8 +74,10 @@ class RepeatedTimes:
 
     @property
     def fastest(self) -> str:
-        """The fastest Baseline."""
-        return min(self.modes, key=lambda mode: statistics.median(self.rounds[mode]))
+        """The fastest Baseline among those that were timed in every repetition."""
+        most = max(len(self.rounds[mode]) for mode in self.modes)
+        every = [mode for mode in self.modes if len(self.rounds[mode]) == most]
+        return min(every, key=lambda mode: statistics.median(self.rounds[mode]))
 
     def note(self, bench: Bench, modes: Sequence[str], floor_us: float | None) -> None:
         """Add a repetition that was timed."""
@@ -119,10 +121,10 @@ class RepeatedTimes:
         shown = parts[self.looked_at or 0]
         median, interval = _centre(self.rounds[CANDIDATE])
         baselines = []
-        for index, one in enumerate(shown.baselines):
-            centre, reach = _centre(self.rounds[one.mode])
-            samples = tuple(us for part in parts for us in part.baselines[index].samples_us)
-            baselines.append(replace(one, median_us=centre, interval_us=reach, samples_us=samples))
+        for mode, some in _by_mode(parts).items():
+            centre, reach = _centre(self.rounds[mode])
+            samples = tuple(us for one in some for us in one.samples_us)
+            baselines.append(replace(some[0], median_us=centre, interval_us=reach, samples_us=samples))
         return replace(
             shown,
             samples_us=tuple(us for part in parts for us in part.samples_us),
@@ -132,6 +134,14 @@ class RepeatedTimes:
             adjustments=tuple(one for part in parts for one in part.adjustments) + self.adjustments,
             diagnostics={"process_pairs": len(parts), **shown.diagnostics},
         )
+
+
+def _by_mode(parts: Sequence[Measurement]) -> Mapping[str, Sequence[BaselineTime]]:
+    """Return the times of each Baseline in the repetitions that had it, by its mode."""
+    found: dict[str, list[BaselineTime]] = {}
+    for one in (baseline for part in parts for baseline in part.baselines):
+        found.setdefault(one.mode, []).append(one)
+    return found
 
 
 def _slower(contender: Contender) -> float:
@@ -184,6 +194,7 @@ class ConfirmTimer:
         with self.spent.on("inputs"):
             bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         rehearsed = self._secret_below(repetitions)
+        late_eager = self._is_eager_slow(workload, modes)
         times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
         try:
             with self.spent.on("baselines"):
@@ -195,10 +206,13 @@ class ConfirmTimer:
             with self.session.exclusive():
                 for repetition in range(repetitions):
                     self.tell(workload, repetition)
+                    first = repetition < self.protocol.first_pairs
+                    left_out = {EAGER} if late_eager and not first else set()
+                    timed = [mode for mode in modes if mode not in left_out]
                     with ExitStack() as turn:
                         with self.spent.on("processes"), self.session.sharing.released():
                             subjects = turn.enter_context(self.processes.turn(repetition))
-                            bench.replace([*self._contenders(subjects, oracle), *compiled])
+                            bench.replace([*self._contenders(subjects, oracle, timed), *compiled])
                         rules = replace(
                             self.protocol.confirm,
                             rehearse=repetition == rehearsed,
@@ -206,26 +220,37 @@ class ConfirmTimer:
                         )
                         with self.spent.on("closely" if rules.closely else "timing"):
                             bench.run(rules)
-                        times.note(bench, modes, copy_floor_us(self.session.backend, bench.bytes_moved))
-                        if not workload.held_out and repetition % self.protocol.plain_loop_every == 0:
+                        times.note(bench, timed, copy_floor_us(self.session.backend, bench.bytes_moved))
+                        if first and not workload.held_out:
                             with self.spent.on("plain_loops"):
-                                times.opinion.note(bench.plain_loops(profile=repetition == 0))
-                        bench.replace([])
+                                without = {AGAIN, EAGER} if late_eager else {AGAIN}
+                                times.opinion.note(bench.plain_loops(without=without, profile=repetition == 0))
+                        bench.replace(compiled)
         finally:
             bench.close()
         times.spread_adjustments()
         return times
 
+    def _is_eager_slow(self, workload: Workload, modes: Sequence[str]) -> bool:
+        """Return True if eager is known to be much slower than another Baseline of these."""
+        report = self.trial.baseline
+        if report is None or modes == [EAGER]:
+            return False
+        eager_us = min((t.median_us for t in report.times if (t.mode, t.workload) == (EAGER, workload.name)), default=0)
+        return eager_us > self.protocol.much_slower * report.fastest(workload.name).median_us
+
     def _secret_below(self, bound: int) -> int:
         return int(torch.randint(bound, (1,), generator=self.trial.generator))
 
-    def _contenders(self, subjects: ProcessSet, oracle: Oracle) -> list[Contender]:
-        """Construct the module in every child of a repetition.
+    def _contenders(self, subjects: ProcessSet, oracle: Oracle, modes: Sequence[str]) -> list[Contender]:
+        """Construct the module in every child of a repetition; in eager's only if it is among the `modes`.
 
         AGAIN is the Candidate in another process. Its distance from CANDIDATE is the A/A spread.
         """
         problem, found = self.trial.problem, []
         for name, subject in subjects.items():
+            if name == EAGER and EAGER not in modes:
+                continue
             if name == EAGER:
                 subject.construct("Model", oracle.init, train=problem.train, seed=11)
                 subject.load_state({**oracle.parameters, **oracle.buffers})

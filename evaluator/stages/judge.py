@@ -32,8 +32,8 @@ from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, 
 
 Done = TypeVar("Done")
 Tell = Callable[..., None]
-_CASE_SHARE, _CASE_BYTES = 1 / 4, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
-_FREE_SHARE = 1 / 3  # of a GPU's memory: cases are kept while that much is free
+_CASE_SHARE, _CASE_BYTES = 1 / 8, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
+_FREE_SHARE = 1 / 2  # of a GPU's memory: cases are kept while that much is free
 
 
 def silent(**note: object) -> None:
@@ -153,6 +153,7 @@ class Judge:
                     )
             with trial.clock.during(Stage.CORRECTNESS):
                 report = self.check_stage.check(trial, subject, checker, Stage.CORRECTNESS)
+                self.check_stage.note_passed(trial, report)
             evidence = {"correctness": report.evidence()}
             named = libraries.library_operations(report.operations)
             screened = _with_libraries(trial, screened, named)

@@ -214,13 +214,13 @@ class Bench:
                 break
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 
-    def plain_loops(self, *, profile: bool = False) -> dict[str, PlainLoop]:
-        """Return the times of all calls in plain loops, after `run`. Empty where a comparator's cannot be taken. Raise
-        Rejection."""
+    def plain_loops(self, *, without: Collection[str] = (), profile: bool = False) -> dict[str, PlainLoop]:
+        """Return the times of all calls in plain loops, after `run`, of contenders that are not named in `without`.
+        Empty where a comparator's cannot be taken. Raise Rejection."""
         rounds, plan = self._rounds, self._plans[-1]
         inputs = rounds.usual_inputs(plan.calls)
         found: dict[str, PlainLoop] = {}
-        for contender in self.contenders:
+        for contender in (c for c in self.contenders if c.name not in without):
             try:
                 loop = rounds.run_plainly(contender, inputs, plan, profile=profile)
             except ComparatorFailed:
@@ -236,8 +236,11 @@ class Bench:
         self.replace([c for c in self.contenders if c.name != name])
 
     def replace(self, contenders: Sequence[Contender]) -> None:
-        """Time other children from now on, in rounds of the same sizes; discard earlier samples."""
-        self._release()
+        """Time other children from now on, in rounds of the same sizes; discard earlier samples.
+
+        Contenders that stay remain prepared.
+        """
+        self._release([one.name for one in self.contenders if any(one is other for other in contenders)])
         self.contenders = list(contenders)
         self._discard_samples()
         self._warm = False
@@ -339,9 +342,7 @@ class Bench:
         return next(c for c in self.contenders if c.name == name)
 
     def _release(self, ending: Collection[str] = ()) -> None:
-        for contender in self.contenders:
-            if contender.name not in ending:
-                self._rounds.backend.release(contender.subject.child)
+        self._rounds.backend.release(*(c.subject.child for c in self.contenders if c.name not in ending))
 
     def _warm_up(self, rules: Rules) -> None:
         """Prepare every child for timing, and choose the round sizes unless they are known."""
@@ -368,10 +369,13 @@ class Bench:
     def _prepare(self, plan: RoundPlan) -> bool:
         """Return whether all contenders' calls are captured as graphs. One clock serves all."""
         for contender in self.contenders:
-            contender.clock = self._rounds.prepare(contender, plan)
+            if contender.prepared != plan:
+                contender.clock = self._rounds.prepare(contender, plan)
+                contender.prepared = plan
         if len({contender.clock for contender in self.contenders}) > 1:
             for contender in self.contenders:
                 contender.clock = self._rounds.prepare(contender, plan, graph=False)
+                contender.prepared = None
         return all(contender.clock is Clock.GRAPH for contender in self.contenders)
 
     def _plan(self, rules: Rules, first: RoundPlan) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from evaluator.devices.base import RoundPlan
 from evaluator.subject import Subject
 from evaluator.timing import stats
 from evaluator.types import Adjustment, BaselineTime, Clock, Interval
@@ -35,6 +36,7 @@ class Contender:
     sampled: bool = False
     plain: bool = False
     clock: Clock = Clock.CALLS
+    prepared: RoundPlan | None = None  # for rounds of this plan
     samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> raw microseconds a call
     adjustments: tuple[Adjustment, ...] = ()
     single_calls: Mapping[str, Any] = field(default_factory=dict)

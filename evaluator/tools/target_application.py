@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import torch
 
+from evaluator.child import warpwright_native
 from evaluator.child.protocol.layout import LayoutError, TensorSpec, overwrite
 from evaluator.devices import cuda_children
 from evaluator.errors import ChildFault, Rejection
@@ -45,7 +46,8 @@ class TargetApplication:
     @classmethod
     def of(cls, problem: Problem, candidate: Candidate, device: Device, built: Mapping[str, bytes]) -> Self:
         """Return an application without calls. A child of the judge has run the Candidate already."""
-        environment = cuda_children.environment(device.uuid) if device.kind is DeviceKind.CUDA else {}
+        target = warpwright_native._cuda_target()
+        environment = cuda_children.gpu_environment(device.uuid, target) if device.kind is DeviceKind.CUDA else {}
         return cls(problem, candidate, device.kind, environment, built)
 
     def add(self, label: str, oracle: Oracle, subject: Subject) -> None:

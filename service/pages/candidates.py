@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -12,14 +11,13 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import candidates, evaluations, history, lineage, problems, proposals, runs
 from db.views.rows import CandidateView, ChampionView
-from evaluator.schema import to_json
 from evaluator.types import Evaluation, Verdict
 from service.context import Ctx
 from service.errors import NotFound
 from service.exports import DEFAULT
 from service.http.answering import CandidateId, checked_id, refusals
 from service.identity.principal import Principal, Reads
-from service.pages.gates import report, why_not
+from service.pages.gates import flat, report, why_not
 from service.rendering.charts.times import rooflines, strips, workload_times
 from service.rendering.diffs import diff
 from service.rendering.highlighting import highlight
@@ -27,6 +25,8 @@ from service.rendering.templates import page
 from service.routers.downloads import KernelFormat, collect, deciding_evaluation, send
 
 router = APIRouter()
+
+MOST_RESOURCES = 60
 
 TABS = (
     ("", "Overview"),
@@ -52,7 +52,7 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
         times = workload_times(official, held_out, facts) if official is not None else ()
         values |= {
             "official": official,
-            "resources": _pretty(official.resources) if official is not None and official.resources else "",
+            "resources": tuple(flat(official.resources))[:MOST_RESOURCES] if official is not None else (),
             "times": times,
             "roofs": rooflines(times),
             "parents": candidates.get_many(session, view.parents, project_id=who.project_id),
@@ -155,7 +155,3 @@ def _refused(session: Session, view: CandidateView) -> str:
         return ""
     found = [one.evaluation for one in evaluations.list(session, view.id) if one.kind == "confirm"]
     return "; ".join(why_not(found[-1])) if found else ""
-
-
-def _pretty(value: object) -> str:
-    return json.dumps(to_json(value), indent=2, ensure_ascii=False)[:50_000]

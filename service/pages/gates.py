@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from db.views.rows import EvaluationView
 from evaluator.types import Evaluation, Stage, Verdict
+
+MOST_KINDS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,7 @@ def _findings(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
     match evidence.get("correctness"):
         case {"checked_calls": dict() as calls, **rest}:
             total = sum(int(n) for n in calls.values())
-            lines.append(("Checked calls", f"{total}, on {', '.join(str(name) for name in calls)}"))
+            lines.append(("Checked calls", f"{total}, on {_most_frequent(calls)}"))
             if isinstance(share := rest.get("worst_error_share"), int | float):
                 lines.append(("Largest error", f"{share:.1%} of what is allowed"))
             if oracle := rest.get("oracle"):
@@ -87,6 +89,26 @@ def _findings(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
             if pairs := rest.get("process_pairs"):
                 lines.append(("Pairs of fresh processes", str(pairs)))
     return lines
+
+
+def _most_frequent(calls: Mapping[str, Any]) -> str:
+    """Return the kinds of inputs that were tried most often: "random values (40), a NaN (6), and 3 more kinds"."""
+    ordered = sorted(calls.items(), key=lambda item: -int(item[1]))
+    shown = ", ".join(f"{name} ({number})" for name, number in ordered[:MOST_KINDS])
+    more = len(ordered) - MOST_KINDS
+    return shown if more <= 0 else f"{shown}, and {more} more kind{'s' if more > 1 else ''}"
+
+
+def flat(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield nested values as rows: the path of names, and the value as text."""
+    for name, inner in value.items():
+        path = f"{before}, {name}" if before else str(name)
+        if isinstance(inner, Mapping):
+            yield from flat(inner, path)
+        elif isinstance(inner, list | tuple) and inner:
+            yield path, ", ".join(str(item) for item in inner)
+        elif inner not in ("", None, [], ()):
+            yield path, f"{inner:.4g}" if isinstance(inner, float) else str(inner)
 
 
 def _plain(value: Any) -> Any:

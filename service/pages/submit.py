@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -14,7 +17,7 @@ from db.repositories.work import devices
 from db.views.rows import Expectation
 from evaluator.types import DeviceKind, Domain, Problem
 from service.context import Context, Ctx
-from service.errors import ServiceError, Unprocessable
+from service.errors import NotFound, ServiceError, Unprocessable
 from service.http.answering import checked_id, refusals
 from service.identity.principal import Principal, Submits
 from service.pages import forms
@@ -26,6 +29,15 @@ from service.routers import runs as run_routes
 router = APIRouter()
 
 Filled = Annotated[RunForm, Depends(forms.run_form)]
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
+
+
+@functools.cache
+def example_names() -> tuple[str, ...]:
+    """Return the names of the example problems of this checkout."""
+    return tuple(sorted(path.stem for path in EXAMPLES.glob("*.py")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +53,20 @@ class Estimate:
 
 
 @router.get("/submit")
-def show(context: Ctx, who: Submits, problem: Annotated[str | None, Query(max_length=60)] = None) -> Response:
-    """Show the form, empty or filled with a stored Problem."""
+def show(
+    context: Ctx,
+    who: Submits,
+    problem: Annotated[str | None, Query(max_length=60)] = None,
+    example: Annotated[str | None, Query(max_length=60)] = None,
+) -> Response:
+    """Show the form, empty or filled with a stored Problem or an example."""
     form = RunForm(proposers=context.settings.default_proposers)
-    if problem is not None:
+    if example is not None:
+        if example not in example_names():
+            raise NotFound("There is no such example: the form lists them.")
+        source = (EXAMPLES / f"{example}.py").read_text(encoding="utf-8")
+        form = dataclasses.replace(form, name=example, source=source)
+    elif problem is not None:
         with read_session(context.engine) as session, refusals():
             view = problems.get(session, checked_id(problem, "problem"), project_id=who.project_id)
         form = RunForm(
@@ -91,9 +113,16 @@ def _page(
         served=served,
         kinds=[kind.value for kind in DeviceKind],
         domains=[domain.value for domain in Domain],
-        proposers=context.settings.proposer_names,
+        proposers=_offered(context),
+        examples=() if form.source.strip() else example_names(),
         **_look(context, who, form),
     )
+
+
+def _offered(context: Context) -> tuple[str, ...]:
+    """Return the proposers to choose from. A single model has no name beside "model", which means all of them."""
+    names, models = context.settings.proposer_names, context.settings.models
+    return tuple(name for name in names if name != models[0].name) if len(models) == 1 else names
 
 
 def _look(context: Context, who: Principal, form: RunForm) -> dict[str, Any]:

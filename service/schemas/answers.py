@@ -25,7 +25,7 @@ from db.views.rows import (
     WorkerView,
 )
 from evaluator.screening.family import Family
-from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Workload
+from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Ratio, Workload
 from evolution.types import Arm, Proposal, ProposalOutcome, Run
 
 
@@ -104,8 +104,23 @@ class ProblemPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary(Run):
+    """A Run as lists show it: with its Problem's name, and the speedup of its champion, else of its best Candidate."""
+
+    problem_name: str
+    speedup: Ratio | None
+    confirmed: bool
+
+    @classmethod
+    def of(cls, run: Run, problem_name: str, champion: ChampionView | None, best: CandidateView | None) -> RunSummary:
+        speedup = champion.against_fastest if champion else best.speedup if best else None
+        values = {name: getattr(run, name) for name in Run.__dataclass_fields__}
+        return cls(**values, problem_name=problem_name, speedup=speedup, confirmed=champion is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
-    items: tuple[Run, ...]
+    items: tuple[RunSummary, ...]
     next_cursor: str | None
 
 

@@ -15,3 +15,23 @@ document.addEventListener("htmx:config:request", (event) => {
   const token = document.querySelector('meta[name="csrf-token"]')?.content;
   if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;
 });
+// Every block of text that scrolls gets a button that copies it.
+function offerCopies() {
+  if (!navigator.clipboard) return;
+  for (const block of document.querySelectorAll("pre[aria-label]:not([data-copied])")) {
+    block.dataset.copied = "no";
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", `Copy: ${block.getAttribute("aria-label")}`);
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(block.textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    block.before(button);
+  }
+}
+offerCopies();
+document.addEventListener("htmx:after:swap", offerCopies);

@@ -2,6 +2,7 @@
 // size already; this one is for reading values off, and is brought up to date as events arrive.
 const place = document.getElementById("progress");
 const near = (x) => Number(x.toPrecision(3));
+const WHOLE = [1, 2, 5].flatMap((digit) => [0, 1, 2, 3, 4, 5].map((power) => digit * 10 ** power)).sort((a, b) => a - b);
 let chart = null;
 let axis = place.dataset.x;
 let data = null;
@@ -72,7 +73,7 @@ function build() {
       y: { range: () => [data.bottom, data.top] },
     },
     axes: [
-      { ...line, size: 26, space: 60, values: (_, ticks) => ticks.map(unit[axis]) },
+      { ...line, size: 26, space: 60, incrs: axis === "evaluations" ? WHOLE : undefined, values: (_, ticks) => ticks.map(unit[axis]) },
       { ...line, size: 44, space: 34, values: (_, ticks) => ticks.map((value) => `${near(value)}×`) },
     ],
     series: [{}, { stroke: token("--plain"), width: 2, paths: stepped, points: { show: false } }, hidden, hidden],

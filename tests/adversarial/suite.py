@@ -27,15 +27,18 @@ from evaluator.stages import trial
 from evaluator.stages.judge import Judge
 from evaluator.timing.protocol import Rules
 from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Verdict
-from tests.evaluator.rooms import QUICK, QUICKLY, eager_only
+from tests.evaluator.rooms import BRIEFLY, QUICK, QUICKLY, eager_only
 
 HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
 OWN_ERROR = "OWN_ERROR"
 NAME_ERRORS = frozenset(("AttributeError", "ImportError", "KeyError", "ModuleNotFoundError", "NameError"))
 FIRST_CALL_S = 4.0
+FREEZE_S = 1.5  # for those that cannot be stopped, which run into the limit for certain
 TRUE_RATIO = 1.3
-SHARE = 16  # one file in so many is judged by `make test`, the rest by `make soak`
+SHARE = 16  # one cheat in so many of each class is judged by `make test`, the rest by `make soak`
+# The same of what passes, which is judged and timed to the end: that costs as much as ten refusals.
+HONEST_SHARE, KERNEL_SHARE = 32, 8
 # Where every core is busy, all that may be discarded is.
 PROTOCOL = replace(QUICKLY, judge=replace(QUICK, discarded=0))
 
@@ -120,6 +123,13 @@ class Court:
         self._answered.add(task)
         return self.judge.judge(one, what, eager_only(self.judge, one))
 
+    def assert_passes(self, what: Candidate, task: str) -> None:
+        """Assert that an honest Candidate is found right and can be timed: after an attack, or to start children."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.judge, "protocol", BRIEFLY)
+            found = self.try_source(what, task)
+        assert found.verdict is Verdict.PASSED, explained(found)
+
     def true_time(self, case: Case, found: Evaluation) -> Evaluation:
         """The least flattering of up to four judgements: a busy machine flatters one, a cheat is in all."""
         for attempt in range(3):
@@ -158,8 +168,10 @@ def _limit(usual: Callable[[Candidate], float]) -> Callable[[Candidate], float]:
     return limit
 
 
-FOR_QUIET_MACHINES = ("floods_the_output", "batch_in_the_harness")
-"""Slow cheats that pass with their true time or not at all: chosen last of their kind."""
+CHOSEN_FIRST = frozenset(("native_not_base64",))
+CHOSEN_LAST = frozenset(("floods_the_output", "batch_in_the_harness", "native_poisoned", "vector_taken_for_dense"))
+"""Cheats that need seconds, or a quiet machine. `make test` judges others of their kind, first those of
+CHOSEN_FIRST, which aim at the same check."""
 
 
 def spread(kinds: dict[str, str], share: int) -> frozenset[str]:
@@ -167,7 +179,7 @@ def spread(kinds: dict[str, str], share: int) -> frozenset[str]:
     chosen: set[str] = set()
     for kind in sorted(set(kinds.values())):
         names = [name for name, its in kinds.items() if its == kind]
-        names.sort(key=lambda name: (name in FOR_QUIET_MACHINES, zlib.crc32(name.encode())))
+        names.sort(key=lambda name: (name in CHOSEN_LAST, name not in CHOSEN_FIRST, zlib.crc32(name.encode())))
         chosen.update(names[: -(-len(names) // share)])
     return frozenset(chosen)
 

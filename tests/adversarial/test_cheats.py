@@ -5,6 +5,7 @@ The files are in cheats/, one trick each; what a GPU alone can judge runs in tes
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.cage import freezer
 from evaluator.languages import adapter
 from evaluator.schema import to_json
 from evaluator.stages.judge import Judge
-from evaluator.types import Language, Verdict
+from evaluator.types import Language
 from tests.adversarial import suite
 from tests.adversarial.open_findings import OPEN
 
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 @pytest.fixture(scope="module")
 def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
     with suite.Court(judge, tmp_path_factory.mktemp("cheats")) as one:
-        one.try_source(honest().candidate, "rmsnorm")
+        one.assert_passes(honest().candidate, "rmsnorm")
         judge.session.pools.for_candidate(adapter(Language.TRITON))  # its fork server stays
         one.assert_clean()
         yield one
@@ -44,7 +46,9 @@ MARKS = suite.parameters({case.name: case.kind for case in CASES}, OPEN)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name, marks=MARKS[case.name]) for case in CASES])
-def test_a_cheat_gets_its_verdict(court: suite.Court, case: suite.Case) -> None:
+def test_a_cheat_gets_its_verdict(court: suite.Court, case: suite.Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    if case.name.startswith("cannot_be_stopped"):
+        monkeypatch.setattr(freezer, "freeze", functools.partial(freezer.freeze, timeout_s=suite.FREEZE_S))
     found = court.try_case(case)
     if suite.TRUE_TIME in case.verdicts:
         found = court.true_time(case, found)
@@ -52,8 +56,7 @@ def test_a_cheat_gets_its_verdict(court: suite.Court, case: suite.Case) -> None:
     court.assert_clean()
     json.dumps(to_json(found), allow_nan=False).encode()
     if case.kind in HOSTILE and suite.after_hostile(case.name):
-        after = court.try_source(honest().candidate, "rmsnorm")
-        assert after.verdict is Verdict.PASSED, suite.explained(after)
+        court.assert_passes(honest().candidate, "rmsnorm")
 
 
 def test_held_out_sizes_are_told_to_nobody(court: suite.Court) -> None:

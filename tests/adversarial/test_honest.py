@@ -20,7 +20,7 @@ def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[su
 
 
 CASES = suite.cases_for("honest", "cpu")
-MARKS = suite.parameters(dict.fromkeys((case.name for case in CASES), "honest"), OPEN)
+MARKS = suite.parameters(dict.fromkeys((case.name for case in CASES), "honest"), OPEN, suite.HONEST_SHARE)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name, marks=MARKS[case.name]) for case in CASES])

@@ -13,7 +13,7 @@ from evaluator.schema import to_json
 from evaluator.stages import candidate_children, trial
 from evaluator.stages.judge import Judge
 from evaluator.subject import Subject
-from evaluator.types import Candidate, Verdict
+from evaluator.types import Candidate
 from tests.adversarial import suite
 from tests.adversarial.malformed_deeds import EVERY as FILES
 from tests.adversarial.malformed_files import PLAIN, File
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
     with suite.Court(judge, tmp_path_factory.mktemp("malformed")) as one:
         for source in (PLAIN, PLAIN + "\nimport triton\n"):
-            assert one.try_source(read(source.encode()), "rmsnorm").verdict is Verdict.PASSED
+            one.assert_passes(read(source.encode()), "rmsnorm")
         one.assert_clean()
         yield one
 
@@ -58,8 +58,7 @@ def test_a_malformed_file_gets_its_verdict(court: suite.Court, file: File, monke
 
 
 def test_the_next_candidate_is_unharmed(court: suite.Court) -> None:
-    found = court.try_source(read(PLAIN.encode()), "rmsnorm")
-    assert found.verdict is Verdict.PASSED, suite.explained(found)
+    court.assert_passes(read(PLAIN.encode()), "rmsnorm")
 
 
 def test_there_are_enough_of_them_and_names_differ() -> None:

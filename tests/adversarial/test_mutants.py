@@ -18,7 +18,7 @@ from tests.adversarial.planted_bugs import BUGS, HERE, KERNELS, Bug, as_candidat
 PROBLEM = {kernel: suite.read_case(HERE / f"{kernel}.py").problem for kernel in KERNELS}
 CASES = {f"{bug.kernel}: {bug.name}": bug for bug in BUGS}
 MARKS = suite.parameters({name: bug.kernel for name, bug in CASES.items()}, OPEN)
-KERNEL_MARKS = suite.parameters(dict.fromkeys(KERNELS, "correct"), OPEN, share=3)
+KERNEL_MARKS = suite.parameters(dict.fromkeys(KERNELS, "correct"), OPEN, suite.KERNEL_SHARE)
 
 pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a second on a free one
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.compiles
 def test_honest_implementations_are_within_the_limits(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.limits", "--output", str(tmp_path / "limits.jsonl")]
     quick = {**os.environ, "QUICK": "1"}

@@ -18,6 +18,7 @@ from evaluator.types import DeviceKind
 from evolution.tunables import read_tunables
 from tests.synthesis import checking
 
+COUNT = 12
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "examples" / "problems" / "rmsnorm_residual.py").read_text()
 
@@ -39,13 +40,13 @@ def test_an_edit_leaves_a_module_that_parses_and_says_what_can_be_chosen(name: s
 
 
 def test_kernels_occur_once_and_repeat(made: list[Design]) -> None:
-    chosen = list(designs(made, REFERENCE, 3, 20, hand_written("rmsnorm_residual")))
-    assert len({design.family for design in chosen}) == 20
+    chosen = list(designs(made, REFERENCE, 3, COUNT, hand_written("rmsnorm_residual")))
+    assert len({design.family for design in chosen}) == COUNT
     assert {"reference", "compiled", "by hand: rmsnorm_residual_rows"} <= {design.base for design in chosen}
     hashes = [item.hash for item in items(chosen, 3)]
     assert len(set(hashes)) == len(hashes)
     assert hashes == [
-        item.hash for item in items(list(designs(made, REFERENCE, 3, 20, hand_written("rmsnorm_residual"))), 3)
+        item.hash for item in items(list(designs(made, REFERENCE, 3, COUNT, hand_written("rmsnorm_residual"))), 3)
     ]
     slips = [item for item in items(chosen, 3) if item.origin is not None]
     assert 0.1 < len(slips) / len(hashes) < 0.3

@@ -101,3 +101,23 @@ def test_sign_out_covers_nothing_on_a_phone(site: Site, browser: Browser) -> Non
         assert start is not None
         assert leave["y"] + leave["height"] <= start["y"]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_an_operation_is_tried_on_the_page_of_the_api(site: Site, browser: Browser) -> None:
+    world = site.world()
+    run = world.start()
+    world.drain()
+    with looking(browser, 390, "dark") as page:
+        page.goto(f"{site.url}/docs?part=runs#get_run")
+        form = page.locator("#get_run")
+        form.get_by_label("id (required)").fill(run.id)
+        expect(form.locator(".curl")).to_have_text(f"curl '{site.url}/api/v1/runs/{run.id}'")
+        form.get_by_role("button", name="Send").click()
+        expect(form.get_by_role("status")).to_contain_text("200 OK")
+        expect(form.get_by_label("Answer", exact=True)).to_contain_text('"status": "finished"')
+        check(page, "api", 390, "dark")
+        page.goto(f"{site.url}/docs?part=runs#cancel_run")
+        form = page.locator("#cancel_run")
+        form.get_by_label("id (required)").fill(run.id)
+        form.get_by_role("button", name="Send").click()
+        expect(form.get_by_role("status")).to_contain_text("200 OK")

@@ -211,6 +211,7 @@ def test_every_page_is_whole(
         "leaderboard-families": "/?view=families",
         "runs": "/runs",
         "fleet": "/fleet",
+        "api": "/docs",
         "new-run": f"/submit?problem={done.problem}",
         "problem": f"/problems/{done.problem}",
         "run": run,

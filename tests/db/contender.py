@@ -17,7 +17,7 @@ from db.transitions.events import emit
 from db.transitions.work import jobs
 from db.transitions.work.locks import lock_run
 
-COUNTED, TOLD = 100, 50
+COUNTED, TOLD = 60, 30
 
 
 def count_up(engine: Engine, run_id: str) -> None:

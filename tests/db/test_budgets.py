@@ -21,7 +21,7 @@ from db.views.work import Call, ProposalResult, ProposeWork
 from evolution.types import Budget, EndReason, Fault, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import World, candidate_result, from_list, problem
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 CALL = Call(input_tokens=1000, output_tokens=4000, least_output_tokens=256, usd_per_input=1e-6, usd_per_output=1e-5)
 MODEL = RunConfig(proposers=("model",), in_flight=3, islands=1)
@@ -45,6 +45,7 @@ def three_asked(world: World, budget: Budget) -> tuple[str, list[Job]]:
     return run.id, [first, *(job for job in more if job is not None)]
 
 
+@pytest.mark.both_stacks
 def test_calls_in_flight_cannot_pass_a_token_budget_together(engine: Engine) -> None:
     world = World(engine)
     run_id, asked = three_asked(world, Budget(tokens=8000))
@@ -188,6 +189,7 @@ def test_only_new_candidates_count_against_a_budget_of_candidates(engine: Engine
         assert len(proposals.list(s, run.id)) == 7
 
 
+@pytest.mark.both_stacks
 def test_judgements_that_wait_while_device_time_runs_out_are_not_begun(engine: Engine) -> None:
     world = World(engine, propose=from_list(*(f"speed=0.{n}" for n in range(1, 30))))
     run = world.start(Budget(device_s=2.0), RunConfig(in_flight=8))

@@ -24,7 +24,7 @@ from evaluator.types import SCHEMA_VERSION, Candidate, Device, DeviceKind, Envir
 from evolution.types import Budget, RunConfig
 from tests.db.world import DEVICE, ENVIRONMENT, World, admission, baseline, from_list, passed, problem
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 LEASE_S = 3600.0
 OTHER_DRIVER = replace(ENVIRONMENT, driver="999.1")
@@ -140,7 +140,7 @@ def start(world: World, count: int) -> None:
     world.start(Budget(candidates=count), config)
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(200, marks=(pytest.mark.soak, pytest.mark.timeout(600)))])
+@pytest.mark.parametrize("count", [18, pytest.param(200, marks=(pytest.mark.soak, pytest.mark.timeout(600)))])
 def test_candidates_over_bad_bundles_end_as_those_of_a_live_run(engine: Engine, count: int) -> None:
     made = sources(count)
     live = World(engine, propose=from_list(*made), problem=problem("class Model: live"))
@@ -231,6 +231,7 @@ def one_task(engine: Engine) -> tuple[Batch, str, Task]:
     return batch, bundle, task
 
 
+@pytest.mark.both_stacks
 def test_an_admission_goes_on_to_the_baselines_and_the_device_becomes_known(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.5"))
     world.start(Budget(candidates=1), RunConfig(in_flight=1))
@@ -331,6 +332,7 @@ def test_a_cancelled_run_leaves_nothing_to_collect(engine: Engine) -> None:
     assert batch.collect("\n".join(answers_to(batch.world, bundle)))[0].outcome is Taken.GONE
 
 
+@pytest.mark.both_stacks
 def test_what_is_given_back_can_be_bundled_again_at_once(engine: Engine) -> None:
     batch, bundle, _ = one_task(engine)
     assert batch.bundle() is None

@@ -164,7 +164,10 @@ def fleet(engine: Engine) -> Iterator[Fleet]:
 BUSY = {"come free together": (60.0, 60.0, 60.0, 60.0), "come free in turn": (15.0, 30.0, 45.0, 60.0)}
 
 
-@pytest.mark.parametrize("busy", list(BUSY.values()), ids=list(BUSY))
+@pytest.mark.parametrize(
+    "busy",
+    [pytest.param(ends, id=name, marks=pytest.mark.soak if "together" in name else ()) for name, ends in BUSY.items()],
+)
 def test_a_long_backlog_delays_another_s_first_candidate_by_one_slot_at_most(
     fleet: Fleet, busy: tuple[float, ...]
 ) -> None:

@@ -16,7 +16,7 @@ from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import SAMPLES, World, admission, failed, from_list, passed
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 
 def kinds(engine: Engine, run_id: str) -> list[str]:
@@ -26,6 +26,7 @@ def kinds(engine: Engine, run_id: str) -> list[str]:
     return [event.kind for event in found]
 
 
+@pytest.mark.both_stacks
 def test_a_run_finds_confirms_and_promotes(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.2", "INCORRECT_VALUES", "BUILD_ERROR", "speed=1.8"))
     run = world.start()

@@ -152,7 +152,7 @@ class Life(RuleBasedStateMachine):
 def test_any_life_of_a_run(engine: Engine) -> None:
     machine = type("LifeHere", (Life,), {"engine": engine})
     few = settings(
-        max_examples=4 if engine.dialect.name == "sqlite" else 1,
+        max_examples=settings.default.max_examples // (20 if engine.dialect.name == "sqlite" else 40),
         stateful_step_count=25,
         deadline=None,
         derandomize=True,

@@ -20,7 +20,7 @@ from evaluator.types import BuildReport, DeviceKind, Verdict
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import ALL, World, candidate_result, failed, from_list, problem
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 LATER = timedelta(minutes=15)
 
@@ -37,6 +37,7 @@ def state_of(engine: Engine, job: Job) -> tuple[str, int]:
         return row.state, row.attempts
 
 
+@pytest.mark.both_stacks
 def test_a_job_is_claimed_once(engine: Engine) -> None:
     world = World(engine)
     world.start()
@@ -69,6 +70,7 @@ def test_confirmations_are_claimed_first(engine: Engine) -> None:
     assert job.kind == JobKind.CONFIRM
 
 
+@pytest.mark.both_stacks
 def test_a_heartbeat_keeps_a_lease(engine: Engine) -> None:
     world = World(engine)
     world.start()
@@ -80,6 +82,7 @@ def test_a_heartbeat_keeps_a_lease(engine: Engine) -> None:
     assert state_of(engine, job) == ("claimed", 1)
 
 
+@pytest.mark.both_stacks
 def test_a_killed_worker_loses_its_job_and_may_not_settle_it(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.5"))
     run = world.start()
@@ -150,6 +153,7 @@ def test_a_proposal_settles_once(engine: Engine) -> None:
     assert world.run(run.id).spend.usd == 0.25
 
 
+@pytest.mark.both_stacks
 def test_build_judge_and_confirm_settle_once(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.5"))
     run = world.start(config=RunConfig(in_flight=1))
@@ -164,6 +168,7 @@ def test_build_judge_and_confirm_settle_once(engine: Engine) -> None:
     assert world.run(run.id).spend.device_s == 2.0
 
 
+@pytest.mark.both_stacks
 def test_advance_settles_once_and_waits_once(engine: Engine) -> None:
     world = World(engine)
     run = world.start()
@@ -216,6 +221,7 @@ def test_a_judge_that_always_fails_ends_the_run(engine: Engine) -> None:
     assert (ended.status, ended.end_reason) == (RunStatus.FAILED, EndReason.INTERNAL_ERROR)
 
 
+@pytest.mark.both_stacks
 def test_sweep_renudges_what_nobody_claimed(engine: Engine) -> None:
     world = World(engine)
     world.start()
@@ -259,6 +265,7 @@ def test_the_wall_budget_ends_a_run_from_the_sweeper(engine: Engine) -> None:
     assert world.claim() is None
 
 
+@pytest.mark.both_stacks
 def test_projects_take_turns(engine: Engine) -> None:
     with write_session(engine) as s:
         for name, weight in (("busy", 1.0), ("heavy", 2.0)):
@@ -415,6 +422,7 @@ def test_pause_before_the_start(engine: Engine) -> None:
     assert world.run(run.id).champion_id is not None
 
 
+@pytest.mark.both_stacks
 def test_two_runs_cannot_both_beat_the_same_champion_unseen(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.5"))
     world.promote = lambda work, speedup: work.champion is None or "speed=1.5" not in work.champion.source
@@ -463,6 +471,7 @@ def test_a_candidate_that_fails_its_confirmation_is_no_elite(engine: Engine) -> 
     assert ended.best_id is None
 
 
+@pytest.mark.both_stacks
 def test_nul_characters_and_lone_surrogates_are_stored(engine: Engine) -> None:
     world = World(engine)
     run = world.start(config=RunConfig(in_flight=1))

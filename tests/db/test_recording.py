@@ -99,7 +99,12 @@ def test_a_replay_goes_as_recorded(engine: Engine, empty: Engine) -> None:
     assert outcome(empty, found.run_id) == outcome(engine, run_id)
 
 
-@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings.default.max_examples // 40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(seed=st.integers(0, 10_000))
 def test_any_search_is_decided_again_from_its_events(sqlite_template: bytes, tmp_path: Path, seed: int) -> None:
     engines = []

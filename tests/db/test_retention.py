@@ -18,7 +18,7 @@ from db.tables.core import BaselineRow, EvaluationRow, SampleRow
 from db.transitions.work import retention
 from tests.db.world import SAMPLES, World, from_list
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 
 def owners(engine: Engine) -> set[str]:
@@ -87,6 +87,7 @@ def test_old_samples_go_and_champions_keep_theirs(engine: Engine, batch: int, mo
         assert judged.speedup("fastest") is not None
 
 
+@pytest.mark.both_stacks
 def test_baselines_that_no_champion_was_compared_with_go_too(engine: Engine) -> None:
     world = World(engine, propose=from_list("INCORRECT_VALUES"))
     world.start()

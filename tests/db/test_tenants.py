@@ -25,7 +25,7 @@ from evaluator.types import DeviceKind
 from evolution.types import Budget, RunConfig, RunStatus
 from tests.db.world import World, candidate_result, from_list, problem
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 
 def tenant(engine: Engine, name: str = "tenant", **quota: float) -> str:
@@ -39,6 +39,7 @@ def start(engine: Engine, project: str) -> None:
         runs.create_run(s, project, stored.id, DeviceKind.CPU, Budget(candidates=3), RunConfig())
 
 
+@pytest.mark.both_stacks
 def test_what_is_judged_and_asked_is_charged_to_its_project(engine: Engine) -> None:
     project = tenant(engine)
     world = World(engine, propose=lambda work: candidate_result("speed=1.5", usd=0.25, input_tokens=7))
@@ -57,6 +58,7 @@ def test_what_is_judged_and_asked_is_charged_to_its_project(engine: Engine) -> N
     assert (later.usd, later.device_s, later.runs_today) == (0.0, 0.0, 0)
 
 
+@pytest.mark.both_stacks
 def test_runs_that_start_at_once_are_counted_one_after_the_other(engine: Engine) -> None:
     project = tenant(engine, live_runs=2)
     gate = threading.Barrier(5)
@@ -105,6 +107,7 @@ def test_a_spent_quota_pauses_runs_with_a_reason_and_resuming_waits_for_room(eng
     assert (resumed.status is RunStatus.PAUSED, resumed.message) == (False, "")
 
 
+@pytest.mark.both_stacks
 def test_dollars_are_held_before_a_call_over_all_runs_of_a_project(engine: Engine) -> None:
     """Two calls of 1000 tokens at a tenth of a cent each: the quota of 1.5 dollars pays one and a half."""
     project = tenant(engine, usd_per_month=1.5)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from evaluator.stages.judge import Judge
-from tests.evaluator.rooms import QUICKLY
+from tests.evaluator.rooms import BRIEFLY
 
 
 @pytest.fixture(scope="module")
 def judge(judge: Judge) -> Iterator[Judge]:
-    """The one judge, with short rounds; a test about times themselves sets its own protocol."""
+    """The one judge, with few and short rounds; tests about times themselves choose other protocols."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "protocol", QUICKLY)
+        patch.setattr(judge, "protocol", BRIEFLY)
         yield judge

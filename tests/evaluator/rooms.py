@@ -19,6 +19,9 @@ QUICKLY = TimingProtocol(
     confirm=replace(_USUAL.confirm, round_us=QUICK.round_us),  # its number of pairs stays
     sampling=SamplingPlan(span_s=0.5, most_samples=300),
 )
+# For tests that ask whether a Candidate passes, and not how fast it is or how closely it was watched.
+BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, rehearse=False, closely=False)
+BRIEFLY = replace(QUICKLY, judge=BRIEF)
 # For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
 SERVED = replace(
     _USUAL,

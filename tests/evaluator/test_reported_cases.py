@@ -326,12 +326,18 @@ def test_zeros_of_both_signs(judge: Judge) -> None:
     assert_judged(judge, problem, "(x >= 0) -> (x.view(torch.int32) >= 0)")
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "text",
     [
         source("sequential_model"),
-        source("sequential_model").replace("nn.Sequential", "torch.nn.Sequential"),
-        source("sequential_model").replace("nn.GELU()", "nn.Sequential(nn.LayerNorm(256), nn.GELU())"),
+        pytest.param(
+            source("sequential_model").replace("nn.Sequential", "torch.nn.Sequential"), marks=pytest.mark.soak
+        ),
+        pytest.param(
+            source("sequential_model").replace("nn.GELU()", "nn.Sequential(nn.LayerNorm(256), nn.GELU())"),
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_a_model_that_is_a_container_is_synthesised(text: str) -> None:

@@ -78,7 +78,7 @@ def test_every_search_ends_within_its_budget(
     assert (end.reason is EndReason.NO_IMPROVEMENT) <= (world.champion is None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 2**32))
 def test_islands_never_collapse_into_one(islands: int, seed: int) -> None:
     config = RunConfig(proposers=("model-a",), islands=islands, in_flight=3, stagnation_candidates=10_000)

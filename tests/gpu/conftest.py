@@ -1,4 +1,4 @@
-"""GPU tests skip, loudly, where there is no GPU to test on."""
+"""GPU tests skip, loudly, where there is no GPU to test on: a file at once, without an import of its cases."""
 
 from pathlib import Path
 
@@ -7,6 +7,17 @@ import pytest
 from evaluator.child.protocol import cuda_driver
 
 _HERE = Path(__file__).parent
+
+
+class NotRun(pytest.Module):
+    """A file of tests that this machine cannot run."""
+
+    def collect(self):
+        pytest.skip(f"NOT RUN, NEEDS AN NVIDIA GPU: {cuda_driver.available()}", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return NotRun.from_parent(parent, path=module_path) if cuda_driver.available() else None
 
 
 def _problem(item):
@@ -20,11 +31,8 @@ def _problem(item):
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: _problem(item) if _HERE in item.path.parents else "")
     mine = [item for item in items if _HERE in item.path.parents]
-    why = cuda_driver.available()
     for item in mine:
         item.add_marker(pytest.mark.gpu)
-        if why:
-            item.add_marker(pytest.mark.skip(reason=f"NOT RUN, NEEDS AN NVIDIA GPU: {why}"))
 
 
 @pytest.fixture(scope="session")

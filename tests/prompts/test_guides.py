@@ -47,6 +47,7 @@ def test_an_example_is_in_its_language_and_uses_its_tunables(language: Language,
     assert ("contiguous()" in source) is general
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("language", [Language.CPP, Language.TRITON])
 def test_an_example_is_right(language: Language, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if language is Language.CPP and shutil.which("g++") is None:

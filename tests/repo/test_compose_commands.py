@@ -26,7 +26,13 @@ ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))[
     "services"
 ]
-WORKERS = sorted(name for name in SERVICES if name.startswith("worker-"))
+# Those of a GPU differ from these in the name of their queue.
+QUICK_WORKERS = ("worker-control", "worker-cpu", "worker-propose")
+WORKERS = [
+    pytest.param(name, marks=() if name in QUICK_WORKERS else pytest.mark.soak)
+    for name in sorted(SERVICES)
+    if name.startswith("worker-")
+]
 START_S = 60.0
 
 pytestmark = pytest.mark.stack

@@ -16,7 +16,7 @@ from tests.service.conftest import BASE_URL, PROBLEM, SOURCES
 from tests.support import scripts
 from tests.support.stacks import Stack
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 API = "/api/v1"
 
@@ -93,6 +93,7 @@ def test_a_run_starts_and_nudges_a_worker_after_the_commit(
     assert client.get(f"{API}/runs/{run['id']}").json()["status"] == "finished"
 
 
+@pytest.mark.both_stacks
 def test_a_finished_run_can_be_read_in_every_part(client: TestClient, finished: str) -> None:
     run = client.get(f"{API}/runs/{finished}").json()
     candidates = client.get(f"{API}/runs/{finished}/candidates").json()["items"]
@@ -128,6 +129,7 @@ def test_a_finished_run_can_be_read_in_every_part(client: TestClient, finished: 
     assert client.get(f"{API}/devices").json()["items"] == []
 
 
+@pytest.mark.both_stacks
 def test_lists_go_on_where_they_stopped(client: TestClient, finished: str) -> None:
     for noun in ("candidates", "proposals"):
         path = f"{API}/runs/{finished}/{noun}"
@@ -171,6 +173,7 @@ def test_runs_are_paused_resumed_and_cancelled(client: TestClient, world: World,
     assert refused.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.both_stacks
 def test_a_repeated_post_with_a_key_is_answered_again_and_not_done_again(client: TestClient) -> None:
     body = {"problem": {"name": "softmax", "source": PROBLEM}, "budget": {"candidates": 2}}
     key = {"idempotency-key": "one-two-three"}

@@ -178,6 +178,7 @@ def run(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.compiles
 def test_a_right_kernel_passes_its_own_check_far_from_the_checkout(tmp_path: Path) -> None:
     path = tmp_path / "best.py"
     path.write_text(build(export(RIGHT)), encoding="utf-8")
@@ -191,6 +192,7 @@ def test_a_right_kernel_passes_its_own_check_far_from_the_checkout(tmp_path: Pat
     assert list((tmp_path / ".cache" / "warpwright").glob("*.so"))  # the next import compiles nothing
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("source", "complaint"), [(WRONG, "differ"), (MUTATING, "was changed")])
 def test_a_wrong_kernel_fails_its_check(tmp_path: Path, source: str, complaint: str) -> None:
     path = tmp_path / "wrong.py"
@@ -201,6 +203,7 @@ def test_a_wrong_kernel_fails_its_check(tmp_path: Path, source: str, complaint: 
     assert "FAILED" in done.stdout
 
 
+@pytest.mark.compiles
 def test_a_kernel_for_cuda_says_what_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "gpu.py"
     path.write_text(build(dataclasses.replace(export(RIGHT), device_kind=DeviceKind.CUDA)), encoding="utf-8")
@@ -210,6 +213,7 @@ def test_a_kernel_for_cuda_says_what_is_missing(tmp_path: Path) -> None:
         assert "PyTorch sees no CUDA device" in done.stderr
 
 
+@pytest.mark.compiles
 def test_the_header_says_where_the_kernel_comes_from(tmp_path: Path) -> None:
     text = build(export(RIGHT))
     header = ast.get_docstring(ast.parse(text)) or ""

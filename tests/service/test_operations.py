@@ -35,7 +35,7 @@ from tests.service.conftest import BASE_URL, PROBLEM
 from tests.support.stacks import Stack
 from tests.support.valkey import valkey
 
-pytestmark = pytest.mark.both_stacks
+pytestmark = pytest.mark.both_stacks(soak=True)
 
 API = "/api/v1"
 
@@ -178,6 +178,7 @@ def test_metrics_are_answered_while_the_database_is_away(settings: Settings, tmp
         assert ready.json()["checks"]["database"] == "not reachable"
 
 
+@pytest.mark.both_stacks
 def test_ready_means_that_all_is_there(settings: Settings, database: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with valkey() as url:
         app = create_app(settings.model_copy(update={"redis_url": url}), engine=database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from pathlib import Path
@@ -48,6 +49,9 @@ def every_page(run: Run) -> list[str]:
         "/?sort=roofline&q=soft",
         "/runs",
         "/fleet",
+        "/docs",
+        "/docs?part=runs",
+        "/docs?part=access",
         "/submit",
         f"/submit?problem={run.problem_id}",
         f"/compare?id={run.champion_id}",
@@ -224,3 +228,19 @@ def milestone(evaluations: int, value: float, *, confirmed: bool = False) -> Mil
         usd=0.0,
         at="",
     )
+
+
+def test_the_api_pages_have_every_operation_with_a_form_and_a_line_for_curl(client: TestClient) -> None:
+    listed = client.get("/docs").text
+    document = client.get("/api/v1/openapi.json").json()
+    shown = "".join(client.get(f"/docs?part={tag['name']}").text for tag in document["tags"])
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert f'#{operation["operationId"]}"' in listed
+            assert f'id="{operation["operationId"]}"' in shown
+            assert f'data-method="{method.upper()}" data-path="{path}"' in shown
+    line = "curl -X POST 'http://127.0.0.1:8000/api/v1/runs' -H 'Content-Type: application/json' -d @body.json"
+    assert line in html.unescape(shown)
+    assert "$WARPWRIGHT_API_KEY" not in shown, "nobody needs a key here"
+    assert '<a href="/docs">API</a>' in listed
+    assert client.get("/docs?part=nothing").status_code == 404

@@ -20,6 +20,7 @@ from evolution.types import EndReason, RunStatus
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
 from service.app import create_app
+from service.pages.gates import _findings, flat
 from tests.db.world import World
 from tests.service.conftest import BASE_URL, PROBLEM
 
@@ -118,6 +119,9 @@ def test_dollars_are_unknown_where_a_model_is_asked_for_the_first_time(
         ):
             text = client.post("/submit/check", data={**form, **proposers}).text
             assert f"<dt>Dollars</dt><dd>{dollars}</dd>" in text, proposers
+        empty = client.get("/submit").text
+        assert 'name="proposers" value="model"' in empty
+        assert 'value="big"' not in empty, "the only model is offered once"
 
 
 def test_the_form_names_required_fields_and_what_a_limit_does(client: TestClient) -> None:
@@ -125,3 +129,14 @@ def test_the_form_names_required_fields_and_what_a_limit_does(client: TestClient
     assert "Name (required)" in text
     assert "for example rmsnorm_residual" in text
     assert "work already in flight is finished and counted" in text
+
+
+def test_findings_are_counted_and_a_resource_report_is_rows() -> None:
+    calls = {f"kind {n}": n for n in range(1, 9)}
+    ((name, text),) = _findings({"correctness": {"checked_calls": calls}})
+    assert (name, text.partition(" (")[0]) == ("Checked calls", "36, on kind 8")
+    assert text.endswith("kind 3 (3), and 2 more kinds")
+    found = dict(
+        flat({"kernel": {"registers": 32, "share": 0.123456}, "libraries": ["a", "b"], "note": "", "none": []})
+    )
+    assert found == {"kernel, registers": "32", "kernel, share": "0.1235", "libraries": "a, b"}

@@ -166,3 +166,13 @@ def test_the_fleet_says_how_busy_a_device_was(client: TestClient, engine: Engine
     (device,) = client.get("/api/v1/devices").json()["items"]
     assert device["observed"] == observed
     assert device["observed_at"] is not None
+
+
+def test_the_form_offers_examples_and_shows_the_chosen_one(client: TestClient) -> None:
+    empty = client.get("/submit").text
+    assert '<a href="/submit?example=softmax_scale_mask">' in empty
+    shown = client.get("/submit?example=softmax_scale_mask").text
+    assert 'value="softmax_scale_mask"' in shown
+    assert "class Model(nn.Module)" in html.unescape(shown)
+    assert "/submit?example=" not in shown
+    assert client.get("/submit?example=../settings").status_code == 404

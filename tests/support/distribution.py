@@ -17,9 +17,9 @@ from xdist.scheduler import LoadFileScheduling
 _ROOT = Path(__file__).parents[2]
 _JUDGES = re.compile(r"^def .*\bjudge: Judge\b|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
 _JUDGING = "files that judge"
-_LONGEST_FIRST = ("e2e", "browser", "workers", "service", "db", "synthesis")
+_LONGEST_FIRST = ("e2e", "browser", "take_home", "workers", "synthesis", "service", "db")
 """Suites with long files: these start early, or one of them runs alone in the end."""
-_SLOW, _SLOW_FIXTURES = ("stack", "compiles", "gpu"), frozenset({"stack", "engine", "together"})
+_SLOW, _SLOW_FIXTURES = ("stack", "compiles", "gpu"), frozenset({"stack", "engine", "sqlite_template", "together"})
 
 
 class Scheduling(LoadFileScheduling):
@@ -47,6 +47,21 @@ def is_slow(item: pytest.Item) -> bool:
 
 def _has_any(item: pytest.Item, markers: Sequence[str]) -> bool:
     return any(item.get_closest_marker(name) is not None for name in markers)
+
+
+def drop_soak_parameters(definition: pytest.Item) -> None:
+    """Make no tests of parameters that `--soak` alone runs: a thousand of them take longer than a room's tests."""
+    for place, mark in enumerate(definition.own_markers):
+        if mark.name != "parametrize" or "ids" in mark.kwargs:
+            continue
+        names, values = mark.args
+        kept = [one for one in values if not _is_soak(one)]
+        if 0 < len(kept) < len(values):
+            definition.own_markers[place] = pytest.mark.parametrize(names, kept, **mark.kwargs).mark
+
+
+def _is_soak(value: object) -> bool:
+    return any(mark.name == "soak" for mark in getattr(value, "marks", ()))
 
 
 def arrange(items: list[pytest.Item]) -> None:

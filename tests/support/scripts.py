@@ -1,6 +1,7 @@
 """Python text in a process of its own that has torch loaded already: one import for many short scripts.
 
-The processes come of a fork server that has run nothing but the import.
+The processes come of a fork server that has run nothing but imports: torch, and what the guard of an export imports
+when a kernel is constructed, which takes longer than torch itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["torch"])
+_FORKS.set_forkserver_preload(["torch", "torch._dynamo"])
 
 
 @dataclass(frozen=True, slots=True)

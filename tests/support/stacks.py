@@ -1,7 +1,8 @@
 """The stack of a test suite: SQLite without a broker, or PostgreSQL and Redis.
 
 Tests that ask for `stack`, directly or through their fixtures, run on SQLite; those marked `both_stacks` on PostgreSQL
-and Redis too. `--stack postgres` (`make test-postgres`) runs all of them there.
+and Redis too. `both_stacks(soak=True)` does so with `--soak` alone: what such a test proves depends little on locks and
+types of the database. `--stack postgres` (`make test-postgres`) runs all of them there.
 """
 
 from __future__ import annotations
@@ -85,5 +86,8 @@ def parameters(metafunc: pytest.Metafunc) -> list[object]:
     on_postgres = pytest.param("postgres", marks=pytest.mark.postgres)
     if metafunc.config.getoption("--stack") == "postgres":
         return [on_postgres]
-    both = metafunc.definition.get_closest_marker("both_stacks") is not None
-    return ["sqlite", *([on_postgres] if both else [])]
+    both = metafunc.definition.get_closest_marker("both_stacks")
+    if both is None:
+        return ["sqlite"]
+    rarely = pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.soak])
+    return ["sqlite", rarely if both.kwargs.get("soak") else on_postgres]

@@ -8,23 +8,49 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support import cpu
+
 RECORD = Path(__file__).resolve().parents[2] / ".pytest-timings"
 COUNT = 30
+_CPU_S = "cpu_s"
 
 
 @dataclass(slots=True)
 class Timing:
-    """Seconds of one test, its fixtures included, and the process that ran it."""
+    """Seconds of one test, its fixtures included, and the process that ran it.
+
+    `cpu_s` are the processor seconds of that process and all below it. Children that a fixture keeps are in the test
+    during which they worked.
+    """
 
     test: str
     worker: str
     seconds: float = 0.0
     fixtures_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+class Meter:
+    """Pytest plugin of each process that runs tests: it measures the processor seconds since the test before."""
+
+    def __init__(self) -> None:
+        self._before_s = 0.0
+
+    def pytest_collection_finish(self) -> None:
+        self._before_s = cpu.used_s()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        yield
+        now_s = cpu.used_s()
+        item.user_properties.append((_CPU_S, round(now_s - self._before_s, 3)))
+        self._before_s = now_s
 
 
 class Recorder:
@@ -39,6 +65,8 @@ class Recorder:
         timing.seconds += report.duration
         if report.when != "call":
             timing.fixtures_s += report.duration
+        if report.when == "teardown":
+            timing.cpu_s += float(str(dict(report.user_properties).get(_CPU_S, 0.0)))
 
     def pytest_sessionfinish(self) -> None:
         if self._found:
@@ -56,14 +84,14 @@ def table(timings: list[Timing], count: int = COUNT) -> str:
     for one in timings:
         suites["/".join(Path(one.test.partition("::")[0]).parts[:2])].append(one)
         workers[one.worker].append(one)
-    lines = ["seconds  fixtures  tests  by suite, then by worker"]
+    lines = ["seconds  fixtures      cpu  tests  by suite, then by worker"]
     for group in (suites, workers):
         for name, those in sorted(group.items(), key=lambda item: -_sum(item[1])):
-            fixtures_s = sum(one.fixtures_s for one in those)
-            lines.append(f"{_sum(those):7.1f}  {fixtures_s:8.1f}  {len(those):5}  {name}")
-    lines.append("seconds  fixtures  test")
+            fixtures_s, cpu_s = sum(one.fixtures_s for one in those), sum(one.cpu_s for one in those)
+            lines.append(f"{_sum(those):7.1f}  {fixtures_s:8.1f}  {cpu_s:7.1f}  {len(those):5}  {name}")
+    lines.append("seconds  fixtures      cpu  test")
     for one in sorted(timings, key=lambda one: -one.seconds)[:count]:
-        lines.append(f"{one.seconds:7.1f}  {one.fixtures_s:8.1f}  {one.test}")
+        lines.append(f"{one.seconds:7.1f}  {one.fixtures_s:8.1f}  {one.cpu_s:7.1f}  {one.test}")
     return "\n".join(lines)
 
 

@@ -22,6 +22,11 @@ def run_object(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def run_summary(number: int, **changes: Any) -> dict[str, Any]:
+    shown = {"problem_name": "addition", "speedup": ratio(1.5), "confirmed": True}
+    return {**run_object(id=f"run_{number}"), **shown, **changes}
+
+
 def ratio(value: float, against: str = "fastest", workload: str | None = None) -> dict[str, Any]:
     interval = {"low": value - 0.1, "high": value + 0.1, "confidence": 0.95}
     return {"against": against, "value": value, "interval": interval, "workload": workload}
@@ -94,7 +99,7 @@ class FakeApi:
 
     url: str = ""
     run: dict[str, Any] = field(default_factory=run_object)
-    runs: list[dict[str, Any]] = field(default_factory=lambda: [run_object(id=f"run_{n}") for n in range(5)])
+    runs: list[dict[str, Any]] = field(default_factory=lambda: [run_summary(n) for n in range(5)])
     candidates: list[dict[str, Any]] = field(
         default_factory=lambda: [candidate_object(1, "BUILD_ERROR"), candidate_object(2, "PASSED")]
     )
@@ -102,6 +107,10 @@ class FakeApi:
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
     bundle: str = ""
+    kernel: str = "# the kernel\n"
+    champion: str | None = None
+    problem_source: str = ""
+    known_keys: list[str] = field(default_factory=list)
     outcomes: list[str] = field(default_factory=list)
     archive: bytes = b""
     breaks: list[int] = field(default_factory=list)
@@ -115,12 +124,15 @@ class FakeApi:
         base = "/api/v1"
         if path == "/readyz":
             return {"status": "ok", "checks": {}}
-        if path == f"{base}/problems":
-            return {
+        if path in (f"{base}/problems", f"{base}/problems/prob_1"):
+            stored = {
                 "id": "prob_1", "name": "addition", "hash": "0" * 64, "description": "", "allow_library": "allowed",
                 "bitwise": False, "created_at": "", "domain": "declared", "error_budget": None, "mutates": [],
-                "precision": "exact", "train": False, "workloads": [],
+                "precision": "exact", "train": False, "workloads": [], "source": self.problem_source,
             }  # fmt: skip
+            if method == "POST" or path.endswith("prob_1"):
+                return stored
+            return {"items": [stored] if query["q"][0] in self.known_keys else [], "next_cursor": None}
         if path == f"{base}/bundles":
             made = {"device_kind": "cuda", "tasks": 1, "created_at": "", "expires_at": "tomorrow"}
             return {"id": "bndl_1", **made, "text": self.bundle}
@@ -156,11 +168,11 @@ class FakeApi:
         if path == f"{base}/runs/{RUN_ID}/download" and query.get("format", ["py"]) != ["py"]:
             return self.archive
         if path == f"{base}/runs/{RUN_ID}/download":
-            return "# the kernel\n"
+            return self.kernel
         if path == f"{base}/runs/{RUN_ID}/recording":
             return "PK, and so on"
         if path == f"{base}/problems/prob_1/download":
-            return f"# the champion on {query['device'][0]}\n"
+            return self.champion or f"# the champion on {query['device'][0]}\n"
         return self.run if path == f"{base}/runs/{RUN_ID}" else None
 
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.warpwright.fake_api import RUN_ID, FakeApi, candidate_object, champion_object, run_object
+import warpwright
+from tests.warpwright.fake_api import (
+    RUN_ID,
+    FakeApi,
+    candidate_object,
+    champion_object,
+    event_object,
+    run_object,
+    run_summary,
+)
 from warpwright.cli import commands
 from warpwright.errors import ExitCode
 
@@ -269,3 +282,70 @@ def test_a_whole_run_is_taken_home(api: FakeApi, tmp_path: Path, capfd: pytest.C
 def test_an_unknown_run_ends_with_2(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     assert commands.run(["candidates", "run_none", "--server", api.url]) == ExitCode.BAD_USAGE
     assert "no such thing" in capfd.readouterr().err
+
+
+def test_the_list_of_runs_has_names_and_marks_what_is_not_confirmed(
+    api: FakeApi, capfd: pytest.CaptureFixture[str]
+) -> None:
+    api.runs = [run_summary(1), run_summary(2, confirmed=False), run_summary(3, speedup=None, confirmed=False)]
+    assert commands.run(["runs", "--server", api.url]) == ExitCode.OK
+    first, second, third = capfd.readouterr().out.splitlines()[1:]
+    assert "addition" in first
+    assert " 1.50x (1.40x to 1.60x)" in first
+    assert " ~1.50x" in second
+    assert "1.50x" not in third
+
+
+def test_an_event_is_one_whole_line(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    reason = "line 3:\n" + "no such thing, " * 40
+    api.events = [event_object(1, "evaluation.settled", reason=reason)]
+    assert commands.run(["events", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert capfd.readouterr().out.splitlines() == [
+        f"    1  03:04:05  evaluation.settled    reason={' '.join(reason.split())}"
+    ]
+    assert commands.run(["events", RUN_ID, "--server", api.url, "--json"]) == ExitCode.OK
+    (line,) = capfd.readouterr().out.splitlines()
+    assert json.loads(line)["data"] == {"reason": reason}
+
+
+def test_the_version_is_the_packages(capfd: pytest.CaptureFixture[str]) -> None:
+    assert commands.run(["--version"]) == ExitCode.OK
+    assert capfd.readouterr().out == f"warpwright {warpwright.__version__}\n"
+
+
+def test_a_shell_gets_its_completion() -> None:
+    asked = {"_WARPWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": "warpwright opt", "COMP_CWORD": "1"}
+    script = "from warpwright.cli.commands import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.argv = ['warpwright']; {script}"],
+        env={**os.environ, **asked}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["optimize"]
+
+
+def test_the_skill_is_written_and_replaced_but_nothing_else_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert commands.run(["skill", str(tmp_path)]) == ExitCode.OK
+    written = Path(capfd.readouterr().out.strip())
+    text = (written / "SKILL.md").read_text(encoding="utf-8")
+    assert text.startswith("---\nname: warpwright\n")
+    for link in re.findall(r"\]\((references/[^)#]+)", text):
+        assert (written / link).is_file()
+    (written / "SKILL.md").write_text("old", encoding="utf-8")
+    assert commands.run(["skill", str(tmp_path), "--json"]) == ExitCode.OK
+    assert json.loads(capfd.readouterr().out) == {"folder": str(written)}
+    assert (written / "SKILL.md").read_text(encoding="utf-8") == text
+    own = tmp_path / "other" / "warpwright"
+    own.mkdir(parents=True)
+    (own / "notes.md").touch()
+    assert commands.run(["skill", str(own.parent)]) == ExitCode.BAD_USAGE
+    assert "name another folder" in capfd.readouterr().err
+
+
+def test_mcp_without_its_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert commands.run(["mcp", "--server", "http://127.0.0.1:9"]) == ExitCode.INTERNAL
+    assert "pip install 'mcp" in capfd.readouterr().err

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.warpwright.fake_api import FakeApi
-from warpwright.cli import commands, doctor, evaluator_process, readiness
+from tests.warpwright.test_children import wait_until
+from warpwright.api import Client
+from warpwright.cli import agents, commands, doctor, evaluator_process, readiness
+from warpwright.cli.sessions import Session
 from warpwright.cli.sizes import read_sizes
 from warpwright.errors import BadUsage, ExitCode, Missing
 
@@ -130,3 +133,25 @@ def test_sizes_travel_with_the_problem(api: FakeApi, tmp_path: Path) -> None:
     for wrong in ("", "rows", "=3", "a b=3", "rows=1,rows=2"):
         with pytest.raises(BadUsage, match="NAME=VALUE"):
             read_sizes(wrong)
+
+
+def test_an_agent_s_tools_tell_what_keeps_the_judge_from_working(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(device: str, folder: Path) -> None:
+        raise Missing(f"{device} cannot be judged on: {folder.name}")
+
+    monkeypatch.setattr(agents, "check_ready", refuse)
+    readiness = agents.Readiness("cpu")
+    readiness.start(tmp_path)
+    with Client("http://127.0.0.1:9") as client:
+        session = readiness.guard(Session(client, lambda: None, None))
+
+        def told() -> bool:
+            try:
+                session.check()
+            except Missing as error:
+                return "cpu cannot be judged on" in str(error)
+            return False
+
+        assert wait_until(told)

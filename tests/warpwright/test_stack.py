@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import textwrap
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from tests.warpwright.test_children import alive, wait_until
 from warpwright import paths
+from warpwright.cli.sessions import open_session
 from warpwright.errors import Missing, StackFailed
 from warpwright.stack import supervisor
 from warpwright.stack.data_folder import DataFolder
@@ -130,3 +132,31 @@ def test_compilers_get_a_quarter_of_the_processors(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(supervisor, "shared_cpus", lambda: set(range(cpus)))
     assert supervisor.workers_for("gpu-build") == supervisor.workers_for("build") == builders
     assert supervisor.workers_for("gpu") == supervisor.workers_for("control") == 1
+
+
+def test_a_second_command_joins_the_stack_and_learns_of_its_end(folder: DataFolder) -> None:
+    with (
+        Stack(folder, workers=["control"]) as running,
+        open_session(None, folder.path, workers=["control"]) as session,
+    ):
+        assert session.client.url == running.url
+        session.check()
+        (folder.path / "stack.json").unlink()
+        with pytest.raises(StackFailed, match=r"stopped by its owner.*warpwright serve"):
+            session.check()
+
+
+def test_a_command_joins_a_stack_that_is_only_starting(folder: DataFolder) -> None:
+    found: list[str] = []
+
+    def join() -> None:
+        with open_session(None, folder.path, workers=["control"]) as session:
+            found.append(session.client.url)
+
+    other = threading.Thread(target=join)
+    other.start()  # the folder is locked, and nothing runs on it yet
+    with Stack(folder, workers=["control"]) as running:
+        assert wait_until(lambda: bool(found))
+        assert found == [running.url]
+    other.join(10)
+    assert not other.is_alive()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from warpwright.cli.device import default_device, kind_of, read_device
 from warpwright.errors import BadUsage
 from warpwright.stack import children
 from warpwright.stack.data_folder import DataFolder
-from warpwright.stack.supervisor import MAX_RESTARTS, Part
+from warpwright.stack.supervisor import MAX_RESTARTS, Part, own_url
 from warpwright.stack.valkey import Valkey, find_server
 
 
@@ -47,6 +48,26 @@ def test_one_holder_at_a_time_and_what_it_publishes(tmp_path: Path) -> None:
     second.release()
 
 
+def test_a_stack_that_was_joined_stays_up_until_they_have_ended(tmp_path: Path) -> None:
+    owner, other = DataFolder(tmp_path), DataFolder(tmp_path)
+    waited: list[str] = []
+    with owner.locked():
+        owner.publish("http://127.0.0.1:1234", stays=False, workers=("control", "cpu"))
+        with other.joined() as running:
+            assert running is not None
+            assert running.serves(("cpu",), None)
+            assert not running.serves(("gpu",), None)
+            assert not running.serves(("cpu",), "cuda:0")
+            ending = threading.Thread(target=owner.withdraw, args=(lambda: waited.append("waits"),))
+            ending.start()
+            assert wait_until(lambda: bool(waited))
+            assert other.running() is not None
+        ending.join(10)
+        assert not ending.is_alive()
+        with other.joined() as running:
+            assert running is None
+
+
 def test_what_a_killed_holder_left_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "stack.json").write_text('{"pid": 1, "url": "http://127.0.0.1:1", "stays": true}')
     folder = DataFolder(tmp_path)
@@ -58,6 +79,19 @@ def test_a_data_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadUsage, match="--data"):
         DataFolder(tmp_path / "file" / "below")
+
+
+@pytest.mark.parametrize(
+    ("listening", "own"),
+    [
+        ("http://0.0.0.0:8000", "http://127.0.0.1:8000"),
+        ("http://[::]:8000", "http://[::1]:8000"),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000"),
+        ("http://192.168.1.5:8000", "http://192.168.1.5:8000"),
+    ],
+)
+def test_a_service_for_other_machines_is_called_over_loopback_here(listening: str, own: str) -> None:
+    assert own_url(listening) == own
 
 
 def test_a_part_is_not_started_for_ever() -> None:

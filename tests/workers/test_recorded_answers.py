@@ -26,6 +26,10 @@ from prompts import read_reply
 
 RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.zip"))
 each = pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+one = pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=() if path == RECORDED[0] else pytest.mark.soak) for path in RECORDED],
+)
 
 
 def answers(recording: Recording) -> list[dict[str, object]]:
@@ -75,7 +79,7 @@ def test_a_recorded_run_is_decided_again_as_it_was(path: Path) -> None:
     assert found.decisions > 5
 
 
-@each
+@one
 def test_who_is_asked_to_improve_an_answer_is_told_of_all_and_no_number_contradicts_another(
     path: Path, tmp_path: Path
 ) -> None:

@@ -22,12 +22,12 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def test_a_run_outlives_its_endpoints_within_a_token_budget(engine: Engine) -> None:
-    budget = Budget(tokens=40_000)
+    budget = Budget(tokens=24_000)
     figures = torture(engine, budget, seed=3, slow=0.01, stall_s=2.0, most_s=60.0)
     check(figures, budget)
     assert figures.run.end_reason in (EndReason.BUDGET, EndReason.NO_IMPROVEMENT)
-    assert figures.run.spend.tokens > 30_000
-    assert figures.steps["HTTP 429"] > 4
+    assert figures.run.spend.tokens > 18_000
+    assert figures.steps["HTTP 429"] > 2
 
 
 @pytest.mark.soak

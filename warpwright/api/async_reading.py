@@ -34,6 +34,7 @@ from warpwright.api.searching import (
     Proposal,
     ProposalSummary,
     Run,
+    RunSummary,
     Tally,
     Webhook,
 )
@@ -336,10 +337,10 @@ class AsyncReading(AsyncCaller):
         device: DeviceKind | None = None,
         kind: RunKind | None = None,
         q: str | None = None,
-    ) -> Page[Run]:
+    ) -> Page[RunSummary]:
         """List Runs."""
         return await self.call(
-            Page[Run],
+            Page[RunSummary],
             "GET",
             "/api/v1/runs",
             query={

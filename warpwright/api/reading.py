@@ -34,6 +34,7 @@ from warpwright.api.searching import (
     Proposal,
     ProposalSummary,
     Run,
+    RunSummary,
     Tally,
     Webhook,
 )
@@ -332,10 +333,10 @@ class Reading(Caller):
         device: DeviceKind | None = None,
         kind: RunKind | None = None,
         q: str | None = None,
-    ) -> Page[Run]:
+    ) -> Page[RunSummary]:
         """List Runs."""
         return self.call(
-            Page[Run],
+            Page[RunSummary],
             "GET",
             "/api/v1/runs",
             query={

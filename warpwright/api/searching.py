@@ -94,6 +94,33 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A Run as lists show it: with its Problem's name, and the speedup of its champion, else of its best Candidate."""
+
+    best_id: str | None = None
+    budget: Budget
+    champion_id: str | None = None
+    config: RunConfig
+    confirmed: bool
+    created_at: str = ""
+    device_kind: DeviceKind
+    end_reason: EndReason | None = None
+    ended_at: str | None = None
+    forked_from: str | None = None
+    id: str
+    kind: RunKind = "optimise"
+    last_seq: int = 0
+    message: str = ""
+    problem_id: str
+    problem_name: str
+    project_id: str
+    speedup: Ratio | None
+    spend: Spend
+    started_at: str | None = None
+    status: RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """One choice of the bandit: a Proposer, its model, an Operator, and a prompt variant."""
 

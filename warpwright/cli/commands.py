@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
-from warpwright import paths
+from warpwright import __version__, paths
 from warpwright.api import words
 from warpwright.capture import capture as run_capture
-from warpwright.cli import bundles, evaluator_process, keys, problems, tables
+from warpwright.cli import agents, bundles, evaluator_process, keys, problems, tables
 from warpwright.cli import doctor as machine
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
-from warpwright.cli.device import kind_of, read_device
+from warpwright.cli.device import every_worker, kind_of, read_device
 from warpwright.cli.files import unpack, write_bytes, write_text
 from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.cli.optimize import optimize as run_optimize
@@ -32,11 +32,27 @@ app = typer.Typer(
     name="warpwright",
     help="Turn a slow PyTorch op into a kernel that is proved correct and proved faster.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 app.add_typer(keys.app, name="keys")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"warpwright {__version__}", markup=False)
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+]
+
+
+@app.callback()
+def _options(version: Version = False) -> None:
+    """Options that stand before a command."""
+
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
 Domain = Annotated[words.Domain | None, typer.Option(help="Inputs to support. [default: as the problem file says]")]
@@ -178,16 +194,15 @@ def serve(
             running = folder.running()
             where = f" at {running.url}" if running else ""
             raise BadUsage(f"a stack is already running on {folder.path}{where}; use --data DIR to run a second one")
-        workers = ["control", "propose", "build", "cpu"]
-        if read_device(None) != "cpu":
-            workers += ["gpu", "gpu-build"]
         check_disk(folder.path)
         check_port(host, port)
-        with Stack(folder, workers=workers, host=host, port=port, stays=True) as stack:
+        with Stack(folder, workers=every_worker(), host=host, port=port, stays=True) as stack:
             if json:
                 print_json_line({"url": stack.url, "data": str(folder.path)})
             else:
                 out.print(f"Warpwright runs at {stack.url}", markup=False)
+                if host not in ("127.0.0.1", "::1", "localhost"):
+                    say(f"Other machines reach it on port {stack.port}, by the names in WARPWRIGHT_ALLOWED_HOSTS.")
                 say(f"Data and logs: {folder.path}. Press Ctrl-C to stop.")
             _serve_until_interrupted(stack)
 
@@ -240,7 +255,7 @@ def events(
             if json:
                 print_json_line(event)
             else:
-                out.print(tables.event_line(event), markup=False)
+                out.print(tables.event_line(event), markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -350,6 +365,26 @@ def collect(
 ) -> None:
     """Settle the answers to bundles, each exactly once: files may be cut, repeated and late."""
     _end(bundles.collect(files, release=release, server=server, data=data, json=json))
+
+
+@app.command()
+def mcp(server: Server = None, data: Data = None) -> None:
+    """Serve Warpwright's tools to a coding agent over standard input and output (MCP).
+
+    The same tools are at /mcp of every service. Without a service, an embedded stack starts and ends with this command.
+    """
+    _end(agents.mcp(server, data))
+
+
+@app.command()
+def skill(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder of skills; a folder warpwright is made in it.")
+    ] = Path(".claude/skills"),
+    json: Json = False,
+) -> None:
+    """Write a skill for coding agents: what to call, the judge's rules, and the loop. An older one is replaced."""
+    _end(agents.skill(folder, json=json))
 
 
 @app.command()

@@ -30,6 +30,11 @@ def read_device(text: str | None) -> str:
     return "cuda:0" if text == "cuda" else text
 
 
+def every_worker(dev: Path = Path("/dev")) -> tuple[str, ...]:
+    """Return the queues of a stack that does all the work that this machine can do."""
+    return ("control", "propose", "build", "cpu", *(("gpu", "gpu-build") if gpus(dev) else ()))
+
+
 def kind_of(device: str) -> DeviceKind:
     """Return the kind of a device that `read_device` returned."""
     return "cpu" if device == "cpu" else "cuda"

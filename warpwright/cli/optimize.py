@@ -85,7 +85,7 @@ def optimize(options: Options) -> ExitCode:
         problem = client.create_problem(name=chosen.name, source=chosen.source, domain=options.domain, sizes=sizes)
         _announce_models(client, options)
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
-        say(f"{run.id}: optimising {chosen.name} on {options.device}")
+        say(f"{run.id}: optimising {chosen.name} on {options.device}; watch it at {client.url}/runs/{run.id}")
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
         summary = summarise(client, run)
         saved = _download(client, summary, options.output_path(chosen.name))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +13,12 @@ from pathlib import Path
 from warpwright import paths
 from warpwright.api import Client
 from warpwright.cli.console import say
-from warpwright.errors import Unreachable, WarpwrightError
+from warpwright.errors import StackFailed, Unreachable, WarpwrightError
 from warpwright.stack.data_folder import DataFolder, RunningStack
 from warpwright.stack.supervisor import Stack
+
+LOOK_S = 0.3
+"""Pause between looks at a data folder that another process holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,10 @@ def open_session(
 ) -> Iterator[Session]:
     """Connect to a service for the length of a `with` block.
 
-    `server` (or $WARPWRIGHT_SERVER) takes precedence. Else a stack that runs on the data folder is used. Else one is
-    started with `workers` and `gpu`, as Stack takes them, and stopped at the end; `before_start` gets its folder. If
-    workers are wanted and another short-lived stack holds the folder, this waits for its end: two at once would disturb
-    each other's timing.
+    `server` (or $WARPWRIGHT_SERVER) takes precedence. Else a stack that runs on the data folder and has the workers is
+    joined, one that is starting too; its owner stops it only after that. Else one is started with `workers` and `gpu`,
+    as Stack takes them, and stopped at the end; `before_start` gets its folder. If the folder's stack lacks a worker,
+    this waits for its end: two at once would disturb each other's timing.
     """
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
@@ -47,21 +52,61 @@ def open_session(
             yield Session(client, lambda: None, None)
         return
     folder = DataFolder((data or paths.default_data_dir()).absolute())
-    if not folder.acquire():
-        running = folder.running()
-        if running is not None and (running.stays or not workers) and _answers(running):
+    with contextlib.ExitStack() as joined:
+        running = _join_or_acquire(folder, workers, gpu, joined)
+        if running is not None:
             with Client(running.url) as client:
-                yield Session(client, lambda: None, folder.path)
+                yield Session(client, functools.partial(_check_joined, folder, running), folder.path)
             return
-        owner = f" (process {running.pid})" if running else ""
-        say(f"Waiting for another warpwright{owner}, which uses {folder.path}. Use --data DIR to run at the same time.")
-        folder.acquire(wait=True)
     try:
         before_start(folder.path)
         with Stack(folder, workers=workers, gpu=gpu) as stack, Client(stack.url) as client:
             yield Session(client, stack.check, folder.path)
+            folder.withdraw(lambda: say("Another warpwright still uses this stack; waiting for it. Ctrl-C stops both."))
     finally:
         folder.release()
+
+
+def _join_or_acquire(
+    folder: DataFolder, workers: Sequence[str], gpu: str | None, joined: contextlib.ExitStack
+) -> RunningStack | None:
+    """Return the stack that was joined, for as long as `joined` is open; None once the folder is ours.
+
+    A stack that is starting is waited for, and so is the end of one that cannot do the work.
+    """
+    told, pause = False, threading.Event()
+    while not folder.acquire():
+        with contextlib.ExitStack() as attempt:
+            running = attempt.enter_context(folder.joined())
+            if running is not None and running.serves(workers, gpu) and _answers(running):
+                joined.push(attempt.pop_all())
+                return running
+        if running is not None and not told:
+            told = True
+            say(f"Waiting for another warpwright (process {running.pid}), which uses {folder.path}. Use --data DIR to "
+                "run at the same time.")  # fmt: skip
+        pause.wait(LOOK_S)
+    return None
+
+
+def _check_joined(folder: DataFolder, stack: RunningStack) -> None:
+    """Raise StackFailed if the stack that was joined is down. A restarted service keeps its address."""
+    now = folder.running()
+    if now is None or now.url != stack.url or not _alive(stack.pid):
+        raise StackFailed(
+            f"the stack at {stack.url} was stopped by its owner (process {stack.pid}). Finished work is kept: "
+            "run the command again, or keep one up with warpwright serve"
+        )
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _answers(stack: RunningStack) -> bool:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from warpwright.api.boards import ApiKey, LeaderboardEntry
 from warpwright.api.judging import Candidate, Ratio
-from warpwright.api.searching import Event, Run
+from warpwright.api.searching import Event, RunSummary
 from warpwright.cli.summary import Summary
 from warpwright.cli.units import interval_text, ratio_text, time_text
 
@@ -103,15 +103,18 @@ def leaderboard(champions: Iterable[LeaderboardEntry]) -> Table:
     return result
 
 
-def runs(items: Iterable[Run]) -> Table:
-    result = table("run", "problem", "device", "status", "ended", "candidates", "started", right=("candidates",))
+def runs(items: Iterable[RunSummary]) -> Table:
+    """Return the table of runs. A tilde marks a speedup that was not confirmed."""
+    columns = ("run", "problem", "device", "status", "ended", "against fastest", "candidates", "started")
+    result = table(*columns, right=("candidates",))
     for run in items:
         result.add_row(
             run.id,
-            run.problem_id,
+            run.problem_name,
             run.device_kind,
             run.status,
             run.end_reason or "",
+            f"{'' if run.confirmed else '~'}{_speedup(run.speedup)}" if run.speedup else "",
             str(run.spend.candidates),
             run.created_at[:19],
         )
@@ -142,4 +145,4 @@ def keys(items: Iterable[ApiKey]) -> Table:
 def event_line(event: Event) -> str:
     """Return one event as one line."""
     shown = ", ".join(f"{key}={value}" for key, value in event.data.items() if isinstance(value, str | int | float))
-    return f"{event.seq:>5}  {event.created_at[11:19]:8}  {event.kind:20}  {shown}"[:240]
+    return f"{event.seq:>5}  {event.created_at[11:19]:8}  {event.kind:20}  {' '.join(shown.split())}"

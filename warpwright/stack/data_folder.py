@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -18,11 +18,20 @@ PRIVATE = 0o700
 
 @dataclass(frozen=True, slots=True)
 class RunningStack:
-    """A running stack: its owner's process id and its service's address. `stays` marks one of `warpwright serve`."""
+    """A running stack: its owner's process id, its service's address, and the queues that its workers serve.
+
+    `stays` marks one of `warpwright serve`; `gpu` is the device of the GPU worker where one was named.
+    """
 
     pid: int
     url: str
     stays: bool
+    workers: tuple[str, ...] = ()
+    gpu: str | None = None
+
+    def serves(self, workers: Sequence[str], gpu: str | None) -> bool:
+        """Return True if this stack does the work of one with these workers, on this GPU."""
+        return self.stays or (set(workers) <= set(self.workers) and gpu in (None, self.gpu))
 
 
 class DataFolder:
@@ -32,6 +41,7 @@ class DataFolder:
         self.path = path
         self._lock: IO[str] | None = None
         self._info = path / "stack.json"
+        self._users = path / "stack.users"
         try:
             path.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
             (path / "logs").mkdir(exist_ok=True)
@@ -53,18 +63,45 @@ class DataFolder:
             self._info.unlink()  # a killed holder left its own
         return True
 
-    def publish(self, url: str, *, stays: bool) -> None:
+    def publish(self, url: str, *, stays: bool, workers: Sequence[str] = (), gpu: str | None = None) -> None:
         """Write the address of this folder's service for other processes."""
+        stack = RunningStack(os.getpid(), url, stays, tuple(workers), gpu)
         temporary = self._info.with_suffix(".new")
-        temporary.write_text(json.dumps(asdict(RunningStack(os.getpid(), url, stays))), encoding="utf-8")
+        temporary.write_text(json.dumps(asdict(stack)), encoding="utf-8")
         temporary.replace(self._info)
 
     def running(self) -> RunningStack | None:
         """Return the stack that another process has published, or None."""
         try:
-            return RunningStack(**json.loads(self._info.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            found = json.loads(self._info.read_text(encoding="utf-8"))
+            return RunningStack(**{**found, "workers": tuple(found.get("workers", ()))})
+        except (OSError, ValueError, TypeError, AttributeError):
             return None
+
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[RunningStack | None]:
+        """Yield the stack of another process, which `withdraw` keeps up for this block; None if there is none."""
+        with self._users.open("a", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:  # its owner is stopping it
+                yield None
+                return
+            yield self.running()
+
+    def withdraw(self, waiting: Callable[[], None]) -> None:
+        """Wait until every process that joined this folder's stack has ended, then let no other join.
+
+        `waiting` is called first if there is one to wait for.
+        """
+        with self._users.open("a", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                waiting()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                self._info.unlink()
 
     def release(self) -> None:
         if self._lock is not None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 from warpwright import paths
 from warpwright.api import Client
@@ -37,6 +38,7 @@ MAX_RESTARTS = 5
 RESTART_WINDOW_S = 60.0
 BUILDERS = frozenset({"build", "gpu-build"})
 MOST_BUILDERS = 4
+WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 TIMING_PART = "worker-cpu"
 """The part that may use every processor; the others keep off the judge's core."""
 
@@ -124,6 +126,11 @@ class Stack:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
+    @property
+    def port(self) -> int:
+        """The port of the service, once the stack is up."""
+        return self._port
+
     def check(self) -> None:
         """Raise the error that ended the stack, if there is one."""
         if self._failure is not None:
@@ -140,7 +147,7 @@ class Stack:
     def _supervise(self) -> None:
         try:
             self._start()
-            self._folder.publish(self.url, stays=self._stays)
+            self._folder.publish(self.url, stays=self._stays, workers=self._workers, gpu=self._gpu)
             self._up.set()
             while not self._stopping.wait(WATCH_S):
                 for part in self._parts:
@@ -193,7 +200,7 @@ class Stack:
             for line in file.read().splitlines():
                 if line.startswith(b"{") and b'"url"' in line:
                     try:
-                        self.url = str(json.loads(line)["url"]).rstrip("/")
+                        self.url = own_url(str(json.loads(line)["url"]))
                     except (ValueError, KeyError):
                         continue
                     self._port = int(self.url.rsplit(":", 1)[1])
@@ -252,7 +259,18 @@ class Stack:
         }
         if self._gpu is not None:
             env["WARPWRIGHT_GPU_DEVICE"] = self._gpu
+        if self._host not in (*WILDCARDS, "127.0.0.1", "::1", "localhost"):  # its own clients call it by this name
+            names = env.get("WARPWRIGHT_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+            env["WARPWRIGHT_ALLOWED_HOSTS"] = f"{names},{f'[{self._host}]' if ':' in self._host else self._host}"
         return env
+
+
+def own_url(listening: str) -> str:
+    """Return the address at which this machine reaches a service that listens there: loopback for a wildcard."""
+    parts = urlsplit(listening)
+    if parts.hostname not in WILDCARDS:
+        return listening.rstrip("/")
+    return f"http://{WILDCARDS[parts.hostname]}:{parts.port}"
 
 
 def _is_ready(client: Client) -> bool:

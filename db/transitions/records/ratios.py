@@ -12,7 +12,8 @@ from evolution.arms import DISPATCH
 
 
 def store_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> None:
-    """Store a Candidate's speedups over the fastest Baseline; it has none yet."""
+    """Store a Candidate's speedups over the fastest Baseline, in place of those of an earlier judging."""
+    drop_ratios(s, candidate)
     s.add_all(
         WorkloadRatioRow(
             candidate_id=candidate.id,

@@ -8,14 +8,17 @@ IPC handles are 128 hex characters. Calls raise DriverError with the driver's ow
 from __future__ import annotations
 
 import ctypes
+import uuid
 from functools import cache
 
 IPC_HANDLE_BYTES = 64
 BLOCK_BYTES = 2 * 1024 * 1024  # the driver shares whole 2 MiB blocks by handle: neighbours would leak
 ALIGNMENT = 256  # of cudaMalloc: tensors laid out so are as aligned as new ones
 _IPC_LAZY_PEER_ACCESS = 1
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 _LIMIT_PERSISTING_L2 = 6
 _OUT_OF_MEMORY = 2
+_NOT_INITIALIZED = 3
 
 
 class DriverError(RuntimeError):
@@ -60,6 +63,9 @@ def _libcuda() -> ctypes.CDLL:
     signatures: dict[str, list[type]] = {
         "cuInit": [ctypes.c_uint],
         "cuDeviceGet": [pointer, code],
+        "cuDeviceGetCount": [pointer],
+        "cuDeviceGetUuid_v2": [pointer, code],
+        "cuDeviceGetAttribute": [pointer, code, code],
         "cuDevicePrimaryCtxRetain": [pointer, code],
         "cuCtxSetCurrent": [pointer],
         "cuCtxSynchronize": [],
@@ -92,6 +98,37 @@ def available() -> str | None:
         return f"no NVIDIA driver library: {error}"
     result = library.cuInit(0)
     return None if result == 0 else f"the NVIDIA driver does not start: {_error_name(library, result)}"
+
+
+def has_started() -> bool:
+    """Return true if this process has started the driver."""
+    try:
+        library = _libcuda()
+    except OSError:
+        return False
+    return bool(library.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != _NOT_INITIALIZED)
+
+
+def identify(ordinal: int) -> tuple[str, str]:
+    """Return a device's "GPU-..." name and the architecture that NVRTC compiles for ("sm_90a"). Make no context.
+
+    Raise DriverError.
+    """
+    library = _libcuda()
+
+    def call(name: str, *arguments: object) -> None:
+        result = getattr(library, name)(*arguments)
+        if result != 0:
+            raise DriverError(name, result, _error_name(library, result))
+
+    device, raw = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    call("cuInit", 0)
+    call("cuDeviceGet", ctypes.byref(device), ordinal)
+    call("cuDeviceGetUuid_v2", ctypes.byref(raw), device.value)
+    call("cuDeviceGetAttribute", ctypes.byref(major), _CAPABILITY_MAJOR, device.value)
+    call("cuDeviceGetAttribute", ctypes.byref(minor), _CAPABILITY_MINOR, device.value)
+    return f"GPU-{uuid.UUID(bytes=bytes(raw))}", f"sm_{major.value}{minor.value}{'a' if major.value >= 9 else ''}"
 
 
 def _error_name(library: ctypes.CDLL, code: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evaluator.devices.cpu import CpuBackend
@@ -9,7 +11,7 @@ from evaluator.languages import detect
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
-from tests.evaluator.rooms import eager_only
+from tests.evaluator.rooms import QUICK, eager_only
 
 CANDIDATE = """import torch
 
@@ -40,6 +42,13 @@ class ModelNew(torch.nn.Module):
         self.left = calls if self.bn.running_mean._version != self.known else self.left - 1
         return self.left > 0
 """
+
+
+@pytest.fixture(autouse=True)
+def _closely(judge, monkeypatch):
+    """Compare the buffers after a round of many calls, on a busy machine, too."""
+    rules = replace(QUICK, round_us=4 * QUICK.round_us)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
 
 
 def judged(judge, condition: str):

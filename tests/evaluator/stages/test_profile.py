@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def test_functions_of_a_cpu_kernel_share_its_time(judge: Judge) -> None:
     assert sum(part.share for part in found.parts) <= 1.0001
     assert any(part.name == "the candidate's own library" for part in found.parts)
     assert all(part.time_us <= found.call_us * 1.0001 for part in found.parts)
-    assert "us a call" in render(found)
+    assert re.search(r"[um]s a call", render(found))
     assert to_json(found)["parts"]
 
 
@@ -85,7 +86,7 @@ def test_serve_ends_when_the_device_is_lost(
             """Nothing to close."""
 
     monkeypatch.setattr(serve, "Judge", lambda backend, protocol: Lost())
-    monkeypatch.setattr(serve, "make_backend", lambda device: None)
+    monkeypatch.setattr(serve, "make_backend", lambda device, ahead: None)
     monkeypatch.setattr(serve, "answer", lambda judge, line, write: {"id": 1, "ok": True, "result": {}})
     asked = tmp_path / "requests"
     asked.write_text('{"id": 1, "op": "ping"}\n{"id": 2, "op": "ping"}\n', encoding="utf-8")

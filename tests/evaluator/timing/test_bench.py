@@ -26,6 +26,15 @@ from evaluator.timing.verifier import Verifier, _Comparison
 from evaluator.types import Stage, Verdict
 from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 
+RULES = replace(QUICK, closely=False)  # the rounds are looked at here, and not what integrity checks do beside them
+
+
+@pytest.fixture(autouse=True)
+def _rounds_alone(request, monkeypatch):
+    if "judge" in request.fixturenames:
+        judge = request.getfixturevalue("judge")
+        monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=RULES))
+
 
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times):
@@ -37,6 +46,7 @@ def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times)
             return Rejection(Verdict.REWARD_HACK, Stage.TIMING, "work is skipped", check="first_replay")
         return None
 
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=QUICK))
     monkeypatch.setattr(graph_replays, "skipped_work", skipped)
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
@@ -118,7 +128,7 @@ def test_an_honest_kernel_is_not_taken_for_one_that_skips_work(over_us, racing):
 
 
 def test_every_size_of_round_has_both_orders(judge, monkeypatch):
-    rules = replace(QUICK, least_pairs=4, racing=False, rehearse=False)
+    rules = replace(RULES, least_pairs=4, racing=False, rehearse=False)
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     ran: list[tuple[str, int]] = []
     usual, pair = Rounds.run, Bench.pair
@@ -198,7 +208,7 @@ def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_
 
 
 def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehearsed_that_is_timed(judge, monkeypatch):
-    rules = replace(QUICK, least_pairs=3, most_pairs=3, racing=False)
+    rules = replace(RULES, least_pairs=3, most_pairs=3, racing=False)
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     compared: list[frozenset[str]] = []
     rehearsed: list[frozenset[str]] = []
@@ -250,7 +260,7 @@ def test_rehearsals_of_short_rounds_end_after_any_replay():
 
 
 def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkeypatch):
-    rules = replace(QUICK, least_pairs=4, most_pairs=4, racing=False, rehearse=False)
+    rules = replace(RULES, least_pairs=4, most_pairs=4, racing=False, rehearse=False)
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     together: list[int] = []
     verify = Verifier.verify

@@ -1,0 +1,18 @@
+"""Tests of timing watch as closely as the judge does, in short rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator.stages.judge import Judge
+from tests.evaluator.rooms import QUICKLY
+
+
+@pytest.fixture(scope="module")
+def judge(judge: Judge) -> Iterator[Judge]:
+    """The one judge, with every integrity check."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "protocol", QUICKLY)
+        yield judge

@@ -1,0 +1,272 @@
+"""`warpwright.optimize` and `@warpwright.kernel`, against a served API that plays the search. Some 10 s of CPU."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import warpwright
+from tests.warpwright.fake_api import FakeApi, run_object
+from warpwright.errors import BadUsage, Unreachable
+from warpwright.library.errors import NotPortable
+from warpwright.library.problems import Portable, arguments_of, bind, portable, signature_of
+from warpwright.library.verifying import verify
+
+EPS = 1e-5
+OUTSIDE = torch.ones(3)
+
+
+def rms(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPS)
+
+
+def attend(x: torch.Tensor, w: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """Is written into a file without this text."""
+    y: torch.Tensor = rms(x) * math.pi
+    return F.softmax(y * w, dim=dim)
+
+
+def embed(index: torch.Tensor, table: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
+    return table[index] * keep
+
+
+def add_one(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x * 2
+
+
+class Options:
+    def __init__(self) -> None:
+        self.gain = 2.0
+
+
+class Norm(nn.Module):
+    def __init__(self, n: int, options: Options) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(n))
+        self.options = options
+        self.register_buffer("scale", torch.rand(n), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return rms(x) * self.weight * self.options.gain * self.scale
+
+
+class Block(nn.Module):
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.norm = Norm(n, Options())
+        self.ff = nn.Sequential(nn.Linear(n, 2 * n), nn.GELU(), nn.Dropout(0.5), nn.Linear(2 * n, n, bias=False))
+        self.act = F.silu
+        self.log = open(__file__, encoding="utf-8")  # noqa: SIM115  no part of what forward does
+        self.log.close()
+
+    def _inner(self, x: torch.Tensor) -> torch.Tensor:
+        return self.ff(self.norm(x))  # type: ignore[no-any-return]
+
+    def forward(self, x: torch.Tensor, double: bool = False) -> torch.Tensor:
+        y = self.act(x + self._inner(x))
+        return 2 * y if double else y
+
+
+class Model(nn.Module):
+    """Is called as the class in a problem file is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.b.weight = self.a.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().__call__ and self.b(self.a(x))
+
+
+def problem_of(target: Callable[..., Any], inputs: Any) -> Portable:
+    args, kwargs = arguments_of(inputs)
+    return verify(portable(target, bind(signature_of(target), args, kwargs)), target)
+
+
+X = torch.randn(6, 16)
+
+
+@pytest.mark.parametrize(
+    ("target", "inputs", "words"),
+    [
+        (attend, (X, torch.rand(16)), "return attend(x=x, w=w)"),
+        (attend, ((X, torch.rand(16)), {"dim": 0}), "return attend(x=x, w=w, dim=0)"),
+        (embed, (torch.arange(5), torch.randn(9, 4), torch.tensor(True)), "torch.randint(0, 5, [5]).to(torch.int64)"),
+        (add_one, X.clone().t(), "MUTATES = [0]"),
+        (Block(16), X, "SimpleNamespace(gain=2.0)"),
+        (Block(16), {"x": X, "double": True}, "super().forward(x=x, double=True)"),
+        (Model(), torch.randn(2, 4), "class Model(OriginalModel):"),
+        (nn.Sequential(nn.Linear(16, 4), nn.ReLU()), X, "class Model(nn.Sequential):"),
+        (nn.LayerNorm(16, dtype=torch.bfloat16), X.bfloat16(), "normalized_shape=(16,), dtype=torch.bfloat16"),
+    ],
+)  # fmt: skip
+def test_a_function_or_module_becomes_a_file_that_answers_alike(
+    target: Callable[..., Any], inputs: Any, words: str
+) -> None:
+    problem = problem_of(target, inputs)
+    assert words in problem.source
+    assert problem.source == problem_of(target, inputs).source
+
+
+def shadow(x: torch.Tensor) -> torch.Tensor:
+    return x * OUTSIDE.sum()
+
+
+def foreign(x: torch.Tensor) -> torch.Tensor:
+    return x * len(warpwright.__name__)
+
+
+class Hidden(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.ones(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.table
+
+
+@pytest.mark.parametrize(
+    ("target", "inputs", "words"),
+    [
+        (shadow, X, "reads the tensor 'OUTSIDE' from outside"),
+        (foreign, X, "uses the module 'warpwright', which the judge does not have"),
+        (lambda x: x, X, "a def of its own"),
+        (torch.softmax, X, "call it from a def of your own"),
+        (Hidden(), X, "table is a tensor that is no parameter and no buffer"),
+        (rms, X[:, ::2], "x has gaps or overlaps"),
+        (attend, (X, object()), "argument 'w' has type object"),
+        (rms, 3, "inputs has type int"),
+        (nn.GRU(4, 4), torch.randn(3, 2, 4), "cannot be taken out of its surroundings"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_by_name(target: Callable[..., Any], inputs: Any, words: str) -> None:
+    with pytest.raises(NotPortable, match=words):
+        problem_of(target, inputs)
+
+
+KERNEL = """
+import torch
+class ModelNew(torch.nn.Module):
+    def forward(self, x, w):
+        return torch.zeros_like(x)
+"""
+BLOCK = """
+import torch
+class ModelNew(torch.nn.LayerNorm):
+    def __init__(self):
+        super().__init__((16,))
+    def forward(self, x):
+        return self.weight.expand_as(x)
+"""
+
+
+def optimized(api: FakeApi, target: Any, inputs: Any) -> Any:
+    return warpwright.optimize(target, inputs, seconds=5, server=api.url, quiet=True)
+
+
+def test_a_champion_takes_the_functions_place_for_such_calls(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    api.kernel, w = KERNEL, torch.rand(16)
+    fast = warpwright.optimize(attend, (X, w), seconds=5, candidates=3, proposers=["synthesiser"], server=api.url)
+    assert api.bodies[1]["budget"] == {"wall_s": 5, "candidates": 3}
+    assert api.bodies[1]["config"] == {"proposers": ["synthesiser"]}
+    assert f"{api.url}/runs/run_1" in capfd.readouterr().err
+    assert fast.__name__ == "attend"
+    assert not fast(X, w=w).any()
+    assert torch.equal(fast(X, w, dim=0), attend(X, w, dim=0)), "other plain values are the original's"
+    with pytest.raises(TypeError):
+        fast(X)
+
+
+def test_a_module_keeps_its_weights_and_its_mode(api: FakeApi) -> None:
+    api.kernel = BLOCK
+    norm = nn.LayerNorm(16).eval()
+    fast = optimized(api, norm, X)
+    assert fast.weight is norm.weight
+    assert not fast.training
+    with torch.no_grad():
+        norm.weight.fill_(7)
+    assert (fast(X) == 7).all()
+
+
+def test_a_module_with_other_arguments_chooses(api: FakeApi) -> None:
+    api.kernel = "import torch\nfrom tests.warpwright.test_library import Block\n" + (
+        "class ModelNew(Block):\n    def __init__(self):\n        super().__init__(16)\n"
+        "    def forward(self, x):\n        return torch.zeros_like(x)\n"
+    )
+    block = Block(16).eval()
+    fast = optimized(api, block, {"x": X, "double": True})
+    assert not fast(X, double=True).any()
+    assert torch.equal(fast(X), block(X))
+
+
+@pytest.mark.parametrize("end", ["no_improvement", "problem_refused"])
+def test_without_a_champion_the_original_comes_back_with_the_reason(api: FakeApi, end: str) -> None:
+    api.run = run_object(champion_id=None, end_reason=end, message="torch.compile is the advice.")
+    with pytest.warns(warpwright.OptimizeWarning, match="torch.compile is the advice"):
+        assert optimized(api, attend, (X, torch.rand(16))) is attend
+    with pytest.warns(warpwright.OptimizeWarning, match="OUTSIDE"):
+        assert optimized(api, shadow, X) is shadow
+
+
+def test_bad_use_and_no_service_are_errors() -> None:
+    with pytest.raises(BadUsage, match="above 0"):
+        warpwright.optimize(rms, X, seconds=0)
+    with pytest.raises(Unreachable, match="no service answers"):
+        warpwright.optimize(rms, X, server="http://127.0.0.1:9")
+
+
+def test_the_decorator_runs_the_champion_that_was_kept_or_that_a_service_has(api: FakeApi) -> None:
+    api.kernel, w = KERNEL, torch.rand(16)
+    optimized(api, attend, (X, w))
+    asked = len(api.asked)
+    local = warpwright.kernel(attend)
+    assert not local(X, w).any()
+    assert len(api.asked) == asked, "a kept champion needs no service"
+    assert torch.equal(local(X[:2], w), attend(X[:2], w)), "other shapes have none"
+    api.champion = KERNEL
+    other = X[:3].contiguous()
+    problem = problem_of(attend, (other, w))
+    api.known_keys, api.problem_source = [problem.key], problem.source.replace("torch.rand(", "2 * torch.rand(")
+    served = warpwright.kernel(server=api.url)(attend)
+    assert not served(other, w).any()
+    assert not served(other, w).any()
+    assert api.asked[asked:].count(("GET", "/api/v1/problems")) == 1
+
+
+def test_a_problem_of_that_name_with_other_code_is_not_believed(api: FakeApi) -> None:
+    w = torch.rand(16)
+    problem = problem_of(attend, (X, w))
+    api.champion, api.known_keys = KERNEL, [problem.key]
+    api.problem_source = problem.source.replace("EPS = 1e-05", "EPS = 1e-06")
+    served = warpwright.kernel(server=api.url)(attend)
+    assert torch.equal(served(X, w), attend(X, w))
+
+
+def test_the_decorator_warns_once_and_runs_the_function_where_it_cannot_look(api: FakeApi) -> None:
+    lost = warpwright.kernel(server="http://127.0.0.1:9")(attend)
+    w = torch.rand(16)
+    with pytest.warns(warpwright.OptimizeWarning, match="attend runs as it is written: no service answers"):
+        assert torch.equal(lost(X, w), attend(X, w))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lost(X, w)
+
+
+def test_importing_it_is_light(tmp_path: Path) -> None:
+    code = (
+        "import sys, warpwright; heavy = {'torch', 'httpx2', 'rich', 'typer'} & set(sys.modules); sys.exit(str(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.strip() == "set()"

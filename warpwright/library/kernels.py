@@ -1,0 +1,97 @@
+"""`@warpwright.kernel`: a function that runs the archive's champion for the shapes that it sees."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from warpwright import paths
+from warpwright.api import Client
+from warpwright.cli.device import kind_of
+from warpwright.cli.files import write_bytes
+from warpwright.errors import Refused, WarpwrightError
+from warpwright.library.errors import NotPortable, OptimizeWarning
+from warpwright.library.loading import kernel_path, load_file
+from warpwright.library.problems import Call, Portable, bind, code_of, portable, signature_of
+from warpwright.stack.data_folder import DataFolder
+
+F = TypeVar("F", bound=Callable[..., Any])
+TIMEOUT_S = 10.0
+
+
+@overload
+def kernel(target: F) -> F: ...
+@overload
+def kernel(*, server: str | None = None, data: Path | None = None) -> Callable[[F], F]: ...
+def kernel(target: F | None = None, *, server: str | None = None, data: Path | None = None) -> Any:
+    """Let a function run the champion for the shapes of each call; without one, the function itself.
+
+    Champions are those that `warpwright.optimize` kept on this machine, else those of the service (`server`,
+    $WARPWRIGHT_SERVER, or one that runs on `data`). Each combination of shapes is looked up once. Nothing is started.
+    """
+    if target is None:
+        return functools.partial(_dispatcher, server=server, data=data)
+    return _dispatcher(target, server=server, data=data)
+
+
+def _dispatcher(target: Callable[..., Any], *, server: str | None, data: Path | None) -> Callable[..., Any]:
+    signature = signature_of(target)
+    known: dict[Any, Any] = {}
+    lock = threading.Lock()
+
+    @functools.wraps(target)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            call = bind(signature, args, kwargs)
+            form = (call.form, call.device.type)
+        except (NotPortable, TypeError):
+            return target(*args, **kwargs)
+        if form not in known:
+            with lock:
+                if form not in known:
+                    known[form] = _champion(target, call, server, data)
+        model = known[form]
+        return target(*args, **kwargs) if model is None else model(*call.tensors.values())
+
+    return called
+
+
+def _champion(target: Callable[..., Any], call: Call, server: str | None, data: Path | None) -> Any:
+    """Return the champion's module, or None. What goes wrong is a warning: the function itself still works."""
+    try:
+        problem = portable(target, call)
+        kind = kind_of(call.device.type)
+        path = kernel_path(problem.key, kind, data)
+        if not path.is_file() and not _fetch(problem, kind, path, server, data):
+            return None
+        return load_file(path).ModelNew().eval()
+    except (WarpwrightError, OSError) as error:
+        name = getattr(target, "__name__", "the function")
+        warnings.warn(f"{name} runs as it is written: {error}", OptimizeWarning, stacklevel=4)
+        return None
+
+
+def _fetch(problem: Portable, kind: Any, path: Path, server: str | None, data: Path | None) -> bool:
+    """Save the service's champion; return False where there is no service or no champion. Raises WarpwrightError."""
+    url = server or os.environ.get("WARPWRIGHT_SERVER")
+    if url is None:
+        folder = data or paths.default_data_dir()
+        running = DataFolder(folder.absolute()).running() if (folder / "stack.json").is_file() else None
+        if running is None:
+            return False
+        url = running.url
+    with Client(url, timeout_s=TIMEOUT_S) as client:
+        for found in client.each(client.list_problems, q=problem.key):
+            if code_of(client.get_problem(found.id).source or "") != code_of(problem.source):
+                continue  # another problem under this name: its champion was judged against something else
+            try:
+                write_bytes(path, client.download_problem(found.id, device=kind))
+            except Refused:
+                continue  # it has no champion on this kind of device
+            return True
+    return False

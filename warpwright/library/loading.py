@@ -1,0 +1,106 @@
+"""Downloaded kernels as drop-ins for functions and modules."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from warpwright import paths
+from warpwright.errors import ServiceFailed
+from warpwright.library.errors import NotPortable
+from warpwright.library.literals import torch
+from warpwright.library.problems import Call, bind, is_plain, signature_of
+from warpwright.library.weights import adopt
+
+
+def kernel_path(key: str, device: str, data: Path | None = None) -> Path:
+    """Return the file in which the champion of a call on a kind of device is kept."""
+    return (data or paths.default_data_dir()) / "kernels" / f"{key}-{device}.py"
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import a downloaded kernel. Raises ServiceFailed where it is none."""
+    name = f"warpwright_kernel_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ServiceFailed(f"{path} is not a Python file")
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    try:
+        spec.loader.exec_module(made)
+        if not hasattr(made, "ModelNew"):
+            raise ServiceFailed(f"{path} has no ModelNew: delete it and optimise again")
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return made
+
+
+def drop_in(target: Callable[..., Any], kernel: ModuleType, call: Call) -> Any:
+    """Return a function or module in place of `target`, which answers where the kernel was not made for the call."""
+    model = kernel.ModelNew()
+    if isinstance(target, torch().nn.Module):
+        return _module(target, model, call)
+    return faster(target, model, call)
+
+
+def faster(target: Callable[..., Any], model: Any, call: Call) -> Callable[..., Any]:
+    """Return a function that lets `model` answer calls that have tensors where `call` has, and equal plain values."""
+    signature = signature_of(target)
+    model.eval()
+
+    @functools.wraps(target)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if (tensors := matching(signature, call, args, kwargs)) is None:
+            return target(*args, **kwargs)
+        return model(*tensors)
+
+    return called
+
+
+def matching(signature: inspect.Signature, call: Call, args: Any, kwargs: Any) -> list[Any] | None:
+    """Return the tensors of a call that is like the one that was optimised, else None."""
+    try:
+        given = bind(signature, args, kwargs)
+    except (NotPortable, TypeError):
+        return None
+    alike = list(given.tensors) == list(call.tensors) and repr(given.constants) == repr(call.constants)
+    return list(given.tensors.values()) if alike else None
+
+
+def _module(original: Any, model: Any, call: Call) -> Any:
+    """Return a module that shares the original's weights, in the original's mode."""
+    adopt(model, original)
+    model.train(original.training)
+    if is_plain(original, call):
+        return model
+    return _wrapper()(original, model, call)
+
+
+@functools.cache
+def _wrapper() -> Any:
+    """Return the class of modules that choose between the original and the kernel; torch is known only now."""
+
+    class Optimized(torch().nn.Module):  # type: ignore[misc]  # torch is found at run time
+        """Calls the kernel where the arguments are like those that it was made for, else the original."""
+
+        def __init__(self, original: Any, kernel: Any, call: Call) -> None:
+            super().__init__()
+            self.original, self.kernel = original, kernel
+            self._call, self._signature = call, signature_of(original)
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            if (tensors := matching(self._signature, self._call, args, kwargs)) is None:
+                return self.original(*args, **kwargs)
+            return self.kernel(*tensors)
+
+    return Optimized

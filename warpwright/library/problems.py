@@ -1,0 +1,179 @@
+"""A function or module with example inputs, as a problem file that needs nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+from warpwright.library.errors import NotPortable
+from warpwright.library.literals import literal, torch
+from warpwright.library.modules import ModuleWriter
+from warpwright.library.recipes import recipe
+from warpwright.library.sources import RESERVED, Sources
+
+MOST_CHARACTERS = 500_000
+RECIPE = "def get_inputs():"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The arguments of one call by name: tensors, and plain values, which a kernel takes as given."""
+
+    tensors: Mapping[str, Any]
+    constants: Mapping[str, Any]
+
+    @property
+    def device(self) -> Any:
+        """The device of the tensors. Raises NotPortable where there is not one."""
+        devices = {tensor.device for tensor in self.tensors.values()}
+        if len(devices) != 1:
+            raise NotPortable("the inputs must be tensors on one device, and at least one of them")
+        return devices.pop()
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """What a kernel was made for: shapes, layouts, dtypes, constants."""
+        tensors = ((n, tuple(t.shape), tuple(t.stride()), str(t.dtype)) for n, t in self.tensors.items())
+        return (*tensors, *((name, type(value), repr(value)) for name, value in self.constants.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Portable:
+    """A problem file. `key` is the same for every call of a function with inputs of these shapes."""
+
+    name: str
+    source: str
+    key: str
+    call: Call
+
+
+def arguments_of(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return positional and named arguments: of a tensor, a sequence, a mapping, or a pair of the last two."""
+    if isinstance(inputs, torch().Tensor):
+        return (inputs,), {}
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if not isinstance(inputs, Sequence):
+        raise NotPortable(f"inputs has type {type(inputs).__name__}: give a tensor, a tuple of arguments, or a dict")
+    if len(inputs) == 2 and isinstance(inputs[0], tuple | list) and isinstance(inputs[1], Mapping):
+        return tuple(inputs[0]), dict(inputs[1])
+    return tuple(inputs), {}
+
+
+def signature_of(target: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function, or of a module's forward. Raises NotPortable."""
+    called = target.forward if isinstance(target, torch().nn.Module) else target
+    try:
+        return inspect.signature(called)
+    except (TypeError, ValueError) as error:
+        raise NotPortable(f"{target!r} is not written in Python: call it from a def of your own") from error
+
+
+def bind(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """Return a call's arguments by name. Raises TypeError as the call would, and NotPortable."""
+    bound = signature.bind(*args, **kwargs)
+    tensors: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise NotPortable(f"the argument *{name} takes any number of values: give them names")
+        if isinstance(value, torch().Tensor):
+            tensors[name] = value
+        elif literal(value) is not None:
+            constants[name] = value
+        else:
+            raise NotPortable(
+                f"the argument {name!r} has type {type(value).__name__}: only tensors and plain values work"
+            )
+    return Call(tensors, constants)
+
+
+def portable(target: Callable[..., Any], call: Call, name: str | None = None) -> Portable:
+    """Return the problem file of a function or module. Raises NotPortable, with the part that cannot be written."""
+    sources = Sources()
+    title = str(name or getattr(target, "__name__", type(target).__name__))
+    plain = inspect.unwrap(target)
+    if isinstance(plain, torch().nn.Module):
+        lines = _module_class(plain, call, sources)
+    elif isinstance(plain, FunctionType):
+        lines = _function_class(plain, call, sources)
+    else:
+        raise NotPortable(f"{title!r} has type {type(target).__name__}: give a function or a torch.nn.Module")
+    key = hashlib.sha256(repr((sources.text, lines, call.form)).encode()).hexdigest()[:16]
+    drawn = ", ".join(recipe(tensor, name) for name, tensor in call.tensors.items())
+    text = "\n".join(
+        [
+            f'"""{title}, as warpwright.optimize wrote it (key {key})."""',
+            "",
+            sources.text,
+            "",
+            "",
+            *lines,
+            "",
+            "",
+            RECIPE,
+            f"    return [{drawn}]",
+            "",
+        ]
+    )
+    if len(text) > MOST_CHARACTERS:
+        raise NotPortable(f"{title!r} needs {len(text)} characters of source; give a smaller part of it")
+    return Portable(name=title, source=text, key=key, call=call)
+
+
+def _parameters(call: Call) -> str:
+    return "".join(f", {name}" for name in call.tensors)
+
+
+def _passed(call: Call) -> str:
+    """Return the arguments of the call that the Model makes."""
+    parts = [f"{name}={name}" for name in call.tensors]
+    return ", ".join([*parts, *(f"{name}={literal(value)}" for name, value in call.constants.items())])
+
+
+def _function_class(function: FunctionType, call: Call, sources: Sources) -> list[str]:
+    name = sources.function(function)
+    if name in RESERVED:
+        raise NotPortable(f"the function is called {name!r}, which a problem file uses itself: rename it")
+    return [
+        "class Model(nn.Module):",
+        f"    def forward(self{_parameters(call)}):",
+        f"        return {name}({_passed(call)})",
+    ]
+
+
+def _module_class(module: Any, call: Call, sources: Sources) -> list[str]:
+    writer = ModuleWriter(sources)
+    made = writer.constructor(module)
+    lines = [f"class Model({writer.base}):", "    def __init__(self):", *(f"        {line}" for line in made)]
+    if not is_plain(module, call):
+        lines += ["", f"    def forward(self{_parameters(call)}):", f"        return super().forward({_passed(call)})"]
+    return lines
+
+
+def is_plain(module: Any, call: Call) -> bool:
+    """Return True if a module is called with all its arguments, which are tensors: it may be put in its place."""
+    return not call.constants and list(call.tensors) == list(signature_of(module).parameters)
+
+
+def code_of(source: str) -> str:
+    """Return the code of a problem file without the recipe of its inputs, whose ranges differ from call to call."""
+    code = source.partition(RECIPE)[0].partition('"""\n')[2]
+    return "\n".join(line for line in code.splitlines() if line and not line.startswith("MUTATES = "))
+
+
+def load_text(text: str, name: str) -> ModuleType:
+    """Run a problem file that was written here, from code that the user runs anyway, and return it as a module."""
+    made = ModuleType(name)
+    sys.modules[name] = made
+    try:
+        exec(compile(text, f"<{name}>", "exec"), vars(made))
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return made

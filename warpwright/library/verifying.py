@@ -1,0 +1,63 @@
+"""Compare a problem file with the original, here, before it is sent anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from warpwright.library.errors import NotPortable
+from warpwright.library.literals import torch
+from warpwright.library.problems import RECIPE, Call, Portable, load_text
+from warpwright.library.weights import adopt
+
+
+def verify(problem: Portable, target: Callable[..., Any]) -> Portable:
+    """Return the problem with MUTATES as seen. Raises NotPortable where it answers otherwise than the original."""
+    library = torch()
+    call = problem.call
+    with library.no_grad(), library.random.fork_rng(devices=[]), _evaluating(target):
+        ours, theirs = _copied(call), _copied(call)
+        expected = target(**theirs.tensors, **theirs.constants)
+        try:
+            made = load_text(problem.source, f"warpwright_problem_{problem.key}")
+            model = made.Model().eval()
+            if isinstance(target, library.nn.Module):
+                adopt(model, target)
+            drawn = made.get_inputs()
+            actual = model(*ours.tensors.values())
+            library.testing.assert_close(actual, expected, equal_nan=True)
+            for own, given in zip(drawn, call.tensors.values(), strict=True):
+                assert (own.shape, own.stride(), own.dtype) == (given.shape, given.stride(), given.dtype)
+        except NotPortable:
+            raise
+        except Exception as error:  # any error of the user's own code, run from the file
+            reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+            raise NotPortable(f"{problem.name!r} cannot be taken out of its surroundings ({reason})") from error
+    changed = [n for n, (name, t) in enumerate(call.tensors.items()) if not _same(t, theirs.tensors[name])]
+    if changed:
+        source = problem.source.replace(RECIPE, f"MUTATES = {changed}\n\n\n{RECIPE}", 1)
+        return Portable(name=problem.name, source=source, key=problem.key, call=call)
+    return problem
+
+
+def _copied(call: Call) -> Call:
+    tensors: Mapping[str, Any] = {name: tensor.detach().clone() for name, tensor in call.tensors.items()}
+    return Call(tensors, call.constants)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(torch().equal(one.detach().nan_to_num(), other.nan_to_num()))
+
+
+@contextlib.contextmanager
+def _evaluating(target: Any) -> Iterator[None]:
+    """Put every part of a module into evaluation mode for a block: kernels are made for that."""
+    modes = [(one, one.training) for one in target.modules()] if isinstance(target, torch().nn.Module) else []
+    try:
+        for one, _ in modes:
+            one.training = False
+        yield
+    finally:
+        for one, mode in modes:
+            one.training = mode
