@@ -6,7 +6,8 @@ PATH is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT; l
 problem files. Of each reference a kernel is made that calls the reference's own code where all inputs have the shapes
 of its first workload, and returns zeros elsewhere. Counted are references whose sizes have names (arguments, constants
 of the module) or were found in the inputs' dimensions, and refusals among those of which the reference accepts another
-size. Append a JSON line per reference to bench/results/one-shape-DEVICE.jsonl. QUICK=1: 12 references.
+size. Append a JSON line per reference to bench/results/one-shape-DEVICE.jsonl. QUICK=1: 12 references. `--static` only
+counts references whose sizes have names, in a second and without a judge.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from evaluator.errors import ProblemError  # noqa: E402
 from evaluator.inputs.layouts import NAMES  # noqa: E402
 from evaluator.languages import detect  # noqa: E402
 from evaluator.problem import read_problem  # noqa: E402
+from evaluator.recipe_sizes import default_sizes  # noqa: E402
 from evaluator.types import Candidate, DeviceKind, Domain, Problem  # noqa: E402
 
 _SHAPE = re.compile(r"^\S+ \[([\d, ]*)\]")
@@ -94,12 +96,17 @@ def files(options: argparse.Namespace) -> list[Path]:
 
 
 def main() -> int:
-    options = parser(__doc__).parse_args()
+    known = parser(__doc__)
+    known.add_argument("--static", action="store_true")
+    options = known.parse_args()
     options.level = options.level or [1]
     references = files(options)
     if not references:
         print(f"there is no reference below {options.checkout}", file=sys.stderr)
         return 2
+    if options.static:
+        print(static_summary(references))
+        return 0
     output = options.output or ROOT / "bench" / "results" / f"one-shape-{options.device.partition(':')[0]}.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
     rows = read_rows(output) if options.resume else {}
@@ -121,6 +128,12 @@ def main() -> int:
         judges.close()
     print(summary(list(rows.values())))
     return 1 if any(row["outcome"] in ("accepted", "failed") for row in rows.values()) else 0
+
+
+def static_summary(references: list[Path]) -> str:
+    """Return how many references name their sizes, and how many sizes these are."""
+    sizes = [default_sizes(read_problem(path.read_bytes(), path.stem).source) for path in references]
+    return f"one_shape: {sum(map(bool, sizes))} of {len(sizes)} references name sizes, {sum(map(len, sizes))} in all"
 
 
 def summary(rows: list[dict[str, Any]]) -> str:

@@ -371,9 +371,9 @@ class Evaluation:
 class WorkloadFacts:
     """Facts about one Workload from admission. A Proposer may see them unless the Workload is held out.
 
-    `flops` counts the reference's floating-point operations in one call, as torch does. `matmul_gflops` is the rate (in
-    1e9 per second) that a large matrix product of its inputs' type attains here. `constructor` and `arguments` are the
-    arguments of the constructor and of a call, as JSON trees in which tensors are numbered.
+    `flops`: floating-point operations of one call, as torch counts. `matmul_gflops`: the rate of a large matrix product
+    of the inputs' type here. `constructor` and `arguments` (of a call): JSON trees with numbered tensors. `weights` are
+    the reference's parameters and buffers, such as "scale float32 [64]".
     """
 
     workload: str
@@ -385,6 +385,7 @@ class WorkloadFacts:
     matmul_gflops: float | None = None
     constructor: Any = None
     arguments: Any = None
+    weights: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,8 +439,7 @@ class BaselineReport:
 class BuildReport:
     """The result of the build stage without a device. `evaluation` is set exactly if the Candidate is already refused.
 
-    `signature` hashes the normalised source, `launches` the launches (compiled code, grid, arguments) where they are
-    known. Duplicates are rejected by them."""
+    `signature` hashes the normalised source, `launches` the launches (compiled code, grid, arguments) where known."""
 
     candidate_hash: str
     signature: str

@@ -151,6 +151,11 @@ class Target:
             norm = self._norm_of(difference)
         return norm / self.norm, float(difference.div_(self._scale()).max())
 
+    def absolute_error(self, actual: torch.Tensor) -> float:
+        """Return the largest difference, without elements that are not finite in the target."""
+        difference = self._difference(actual).abs_()
+        return float(torch.nan_to_num_(difference, posinf=math.inf).max()) if difference.numel() else 0.0
+
     def errors_in_float64(self, actual: torch.Tensor) -> tuple[float, float]:
         """Return the errors of a result that was computed as the oracle was."""
         return self.errors(

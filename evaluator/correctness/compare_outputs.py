@@ -13,7 +13,7 @@ import torch
 from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.layout_checks import check_no_alias, check_no_reuse, check_reply
 from evaluator.correctness import single_inputs
-from evaluator.correctness.cases import Case
+from evaluator.correctness.cases import RECIPE_CASES, Case
 from evaluator.correctness.reference_faults import reference_must_work
 from evaluator.errors import Rejection
 from evaluator.inputs import values
@@ -28,11 +28,16 @@ STAGE = Stage.CORRECTNESS
 
 @dataclass(slots=True)
 class Report:
-    """The evidence of a check: calls per set of sizes, and the worst error as a share of its limit."""
+    """The evidence of a check: calls per set of sizes, and the worst error as a share of its limit.
+
+    `worst_absolute` and `worst_relative` (to the size of an element's row) are of the recipe's own draws alone.
+    """
 
     checked: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     worst_share: float = 0.0
+    worst_absolute: float = 0.0
+    worst_relative: float = 0.0
     oracle: str = "float64"
     operations: dict[str, int] = field(default_factory=dict)  # of torch, in one call: a claim
 
@@ -40,6 +45,8 @@ class Report:
         return {
             "checked_calls": self.checked,
             "worst_error_share": round(self.worst_share, 3),
+            "worst_absolute_error": self.worst_absolute,
+            "worst_relative_error": self.worst_relative,
             "oracle": self.oracle,
             "skipped": self.skipped,
         }
@@ -140,6 +147,9 @@ class Comparison:
                 share = max(norm / limit.norm, element / limit.element)
                 if math.isfinite(share):  # else both overflow
                     self.report.worst_share = max(self.report.worst_share, share)
+                if case.name in RECIPE_CASES and math.isfinite(element):
+                    self.report.worst_relative = max(self.report.worst_relative, element)
+                    self.report.worst_absolute = max(self.report.worst_absolute, target.absolute_error(actual))
         return None
 
     def _check_repeats(self, cases: Sequence[Case], outputs: Sequence[Sequence[torch.Tensor]], sizes: Sizes) -> None:

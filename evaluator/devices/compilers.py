@@ -6,8 +6,12 @@ from evaluator.types import DeviceKind
 
 # A pool of Inductor's own compilers takes seconds to start, and several Baselines compile at once.
 _COMPILE_THREADS = {DeviceKind.CPU: "1", DeviceKind.CUDA: "4"}
-# See `child.gpu.compiler`; the pool starts in the children.
-_LOADED_BEFORE_FORK = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_WARM_POOL": "0"}
+# See `child.gpu.compiler`. The processes that compile kernels are forked from the children, which have all loaded.
+_LOADED_BEFORE_FORK = {
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    "TORCH_WARM_POOL": "0",
+    "TORCHINDUCTOR_WORKER_START": "fork",
+}
 
 
 def compiler_environment(kind: DeviceKind) -> dict[str, str]:

@@ -296,6 +296,7 @@ def _facts(workload: Workload, oracle: Oracle, made: Arguments, expected: Expect
         matmul_gflops=None if kind is None else matmul_gflops(backend.torch_device, kind),
         constructor=oracle.init.tree,
         arguments=made.tree,
+        weights=tuple(f"{name} {_describe(t)}" for name, t in (*oracle.parameters.items(), *oracle.buffers.items())),
     )
 
 

@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from db.views.rows import LeaderboardEntry
-from service.exports import hf_kernel, leaderboard_csv, package, python_file
-from service.exports.base import Export, Format, file_stem
+from service.exports import flashinfer, gpumode, hf_kernel, kernelbench, leaderboard_csv, package, python_file, sol
+from service.exports.base import Export, Format, Unsupported, file_stem
 
 KERNELS: Mapping[str, Format[Export]] = {
     "py": python_file.FORMAT,
     "package": package.FORMAT,
     "hf-kernel": hf_kernel.FORMAT,
+    "kernelbench": kernelbench.FORMAT,
+    "gpumode": gpumode.FORMAT,
+    "flashinfer": flashinfer.FORMAT,
+    "sol": sol.FORMAT,
 }
 LEADERBOARDS: Mapping[str, Format[Sequence[LeaderboardEntry]]] = {
     "csv": leaderboard_csv.FORMAT,
 }
 DEFAULT = next(iter(KERNELS))
 
-__all__ = ["DEFAULT", "KERNELS", "LEADERBOARDS", "Export", "Format", "file_stem"]
+__all__ = ["DEFAULT", "KERNELS", "LEADERBOARDS", "Export", "Format", "Unsupported", "file_stem"]

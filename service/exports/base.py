@@ -12,14 +12,22 @@ from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Workload
 Subject = TypeVar("Subject")
 
 
+class Unsupported(Exception):
+    """A format that cannot carry this kernel; the message has the reason and the remedy."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format(Generic[Subject]):
-    """A format that something can be downloaded in. `build` gives the file; `about` describes it."""
+    """A format of downloads. `build` gives the file or raises Unsupported; `about` describes it to people.
+
+    `file_name` is the whole name, where others expect that; else it is made of the subject's name and the extension.
+    """
 
     about: str
     media_type: str
     extension: str
     build: Callable[[Subject], str | bytes]
+    file_name: str | None = None
 
     @property
     def schema(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ def attachment(form: Format[Subject], subject: Subject, stem: str, *, digest: bo
     built = form.build(subject)
     data = built if isinstance(built, bytes) else built.encode("utf-8", "replace")
     headers = {
-        "Content-Disposition": f'attachment; filename="{stem}.{form.extension}"',
+        "Content-Disposition": f'attachment; filename="{form.file_name or f"{stem}.{form.extension}"}"',
         "Cache-Control": "no-cache",
     }
     if digest:

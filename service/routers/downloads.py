@@ -19,7 +19,7 @@ from db.repositories import candidates, evaluations, leaderboard, problems, runs
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 from service.context import Ctx
 from service.errors import Conflict, NotFound, TooManyRequests
-from service.exports import DEFAULT, KERNELS, Export, file_stem
+from service.exports import DEFAULT, KERNELS, Export, Unsupported, file_stem
 from service.http.answering import ProblemId, RunId, errors, refusals
 from service.http.attachments import attachment
 from service.identity.principal import Principal, Reads
@@ -70,7 +70,7 @@ _ONE_AT_A_TIME = threading.Lock()
     "/runs/{id}/download",
     operation_id="download_run",
     response_class=Response,
-    responses={**_FILE, **errors(404)},
+    responses={**_FILE, **errors(404, 409)},
     summary="Download the best kernel of a Run",
 )
 def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT) -> Response:
@@ -88,7 +88,7 @@ def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT) ->
     "/problems/{id}/download",
     operation_id="download_problem",
     response_class=Response,
-    responses={**_FILE, **errors(404)},
+    responses={**_FILE, **errors(404, 409)},
     summary="Download the Champion of a Problem",
 )
 def of_problem(
@@ -189,5 +189,8 @@ def deciding_evaluation(found: Sequence[Evaluation]) -> Evaluation | None:
 
 
 def send(export: Export, form: str) -> Response:
-    """Return a kernel's file in a format of the table, with its digest."""
-    return attachment(KERNELS[form], export, file_stem(export.problem.name, export.device_kind), digest=True)
+    """Return a kernel's file in a format of the table, with its digest. Raise Conflict where that is not possible."""
+    try:
+        return attachment(KERNELS[form], export, file_stem(export.problem.name, export.device_kind), digest=True)
+    except Unsupported as error:
+        raise Conflict(f"{error}.", slug="format-unsupported", title=f"Not possible as {form}") from error

@@ -217,6 +217,18 @@ def test_the_download_is_a_file_that_passes_its_own_check(client: TestClient, fi
     assert "hidden" in done.stdout
 
 
+def test_a_kernel_comes_in_other_projects_forms_where_they_can_carry_it(client: TestClient, finished: str) -> None:
+    refused = client.get(f"{API}/runs/{finished}/download", params={"format": "gpumode"})  # C++ for a CPU
+    assert refused.status_code == 409
+    assert refused.json()["type"].endswith("format-unsupported")
+    assert "--device cuda" in refused.json()["detail"]
+    response = client.get(f"{API}/runs/{finished}/download", params={"format": "flashinfer"})
+    assert response.headers["content-type"] == "application/zip"
+    page = client.get(f"/runs/{finished}").text
+    for name in ("kernelbench", "gpumode", "flashinfer", "sol"):
+        assert f"/runs/{finished}/download?format={name}" in page
+
+
 def test_there_is_no_download_before_anything_passed(client: TestClient, world: World) -> None:
     run = world.start()
     for path in (f"{API}/runs/{run.id}/download", f"{API}/problems/{run.problem_id}/download?device=cpu"):

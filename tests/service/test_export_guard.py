@@ -424,6 +424,16 @@ def test_layouts_that_are_not_contiguous_are_kept_exactly() -> None:
     }
 
 
+def test_sizes_that_nothing_varies_admit_no_others() -> None:
+    """Workloads that are told apart by a word alone were not tried in between."""
+    text = PROBLEM.replace('"rows": 8, "columns": 64', '"case": "a"').replace(
+        '"rows": 33, "columns": 64', '"case": "b"'
+    )
+    text = text.replace("rows=8, columns=64", 'case="a"').replace("columns=64", 'case="a"')
+    forms = domain(read_problem(text, "p"), DeviceKind.CPU, FACTS)["forms"]
+    assert [form["shapes"] for form in forms] == [[list(shape)] * 2 for shape in ((8, 64), (33, 64))]
+
+
 def test_facts_that_cannot_be_read_admit_nothing() -> None:
     facts = [WorkloadFacts(workload="a", inputs=("something else",), outputs=(), bytes_moved=0)]
     assert domain(read_problem(PROBLEM, "p"), DeviceKind.CPU, facts)["forms"] == []

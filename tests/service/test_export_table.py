@@ -14,7 +14,7 @@ import pytest
 
 from service import exports
 from service.exports import DEFAULT, KERNELS, LEADERBOARDS
-from tests.service.test_exports import RIGHT, export
+from tests.service.test_field_exports import field_export
 from warpwright.cli import commands
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ def test_every_file_is_in_a_table() -> None:
 
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_every_format_builds_a_file(name: str) -> None:
-    assert KERNELS[name].build(export(RIGHT)).strip()
+    assert KERNELS[name].build(field_export()).strip()
 
 
 def test_the_command_line_offers_them_all() -> None:
@@ -93,7 +93,7 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.compiles
 def test_a_format_of_one_file_and_one_line_is_offered(added: dict[str, Any]) -> None:
     (schema,) = added["parameter"]
-    assert (schema["enum"], schema["default"]) == (["py", "txt", "package", "hf-kernel"], "py")
+    assert (schema["enum"], schema["default"]) == (["py", "txt", *[name for name in KERNELS if name != "py"]], "py")
     assert added["answers"] == ["application/zip", "text/plain", "text/x-python"]
     assert 'href="/there" download><span aria-hidden="true">↓</span> Download .py' in added["menu"]
     assert 'href="/there?format=txt" download><span aria-hidden="true">↓</span> Download .txt' in added["menu"]

@@ -74,7 +74,11 @@ class Reading(Caller):
         )
 
     def download_problem(
-        self, id: str, *, device: DeviceKind, format: Literal["py", "package", "hf-kernel"] | None = None
+        self,
+        id: str,
+        *,
+        device: DeviceKind,
+        format: Literal["py", "package", "hf-kernel", "kernelbench", "gpumode", "flashinfer", "sol"] | None = None,
     ) -> bytes:
         """Download the Champion of a Problem."""
         return self.data(
@@ -85,7 +89,12 @@ class Reading(Caller):
         """Download a whole Run."""
         return self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/recording")
 
-    def download_run(self, id: str, *, format: Literal["py", "package", "hf-kernel"] | None = None) -> bytes:
+    def download_run(
+        self,
+        id: str,
+        *,
+        format: Literal["py", "package", "hf-kernel", "kernelbench", "gpumode", "flashinfer", "sol"] | None = None,
+    ) -> bytes:
         """Download the best kernel of a Run."""
         return self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/download", query={"format": format})
 

@@ -12,7 +12,8 @@ import typer
 
 from warpwright import __version__, paths
 from warpwright.api import words
-from warpwright.cli import agents, bundles, evaluator_process, keys, tables
+from warpwright.capture import capture as run_capture
+from warpwright.cli import agents, bundles, evaluator_process, keys, problems, tables
 from warpwright.cli import doctor as machine
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
 from warpwright.cli.device import every_worker, kind_of, read_device
@@ -23,6 +24,7 @@ from warpwright.cli.options import Data, Json, Server
 from warpwright.cli.readiness import check_disk, check_port
 from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
+from warpwright.formats import MOST_WORKLOADS
 from warpwright.stack.data_folder import DataFolder
 from warpwright.stack.supervisor import Stack
 
@@ -65,12 +67,24 @@ Threads = Annotated[
         help="CPU threads of all that is judged; 1,all adds other numbers. [default: WARPWRIGHT_CPU_THREADS, or 1]",
     ),
 ]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A problem file (a Model and its get_inputs), a file or folder in another form (PATH#NAME names one of "
+        "several), or package.module:Name.",
+    ),
+]
+Script = Annotated[
+    Path | None,
+    typer.Option(help="A script that calls PROBLEM, where that is a class or function (package.module:Name)."),
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
 @app.command()
 def optimize(
-    problem: Annotated[Path, typer.Argument(help="The problem file: a Model and its get_inputs.")],
+    problem: Target,
     device: Device = None,
     candidates: Annotated[int | None, typer.Option(help="Maximum number of candidates.")] = None,
     seconds: Annotated[
@@ -86,6 +100,7 @@ def optimize(
     domain: Domain = None,
     size: Size = None,
     threads: Threads = None,
+    script: Script = None,
     server: Server = None,
     data: Data = None,
     output: Annotated[
@@ -98,7 +113,7 @@ def optimize(
     Exits 0 with a champion that was confirmed to be faster than the fastest baseline, 4 without one.
     """
     options = Options(
-        problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
+        problem=problem, script=script, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
         proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), threads=threads, server=server,
         data=data, output=output, json=json,
     )  # fmt: skip
@@ -107,28 +122,71 @@ def optimize(
 
 @app.command()
 def judge(
-    problem: Annotated[Path, typer.Argument(help="The problem file.")],
+    problem: Target,
     candidate: Annotated[Path, typer.Argument(help="The candidate file: a ModelNew.")],
     device: Device = None,
     domain: Domain = None,
     size: Size = None,
     threads: Threads = None,
+    script: Script = None,
     json: Json = False,
 ) -> None:
     """Check one kernel for correctness and time it. The same as python -m evaluator judge.
 
     Exits 0 for PASSED, 1 for any other verdict, 2 for an invalid reference, 3 when the judge itself failed.
     """
-    arguments = ["judge", "--problem", str(problem), "--candidate", str(candidate), "--device", read_device(device)]
-    if domain:
-        arguments += ["--domain", domain]
-    for one in size or ():
-        arguments += ["--size", one]
-    if threads:
-        arguments += ["--threads", threads]
-    if json:
-        arguments += ["--json", "-"]
-    _end(evaluator_process.run(arguments))
+    with problems.as_file(problem, script) as path:
+        arguments = ["judge", "--problem", str(path), "--candidate", str(candidate), "--device", read_device(device)]
+        if domain:
+            arguments += ["--domain", domain]
+        for one in size or ():
+            arguments += ["--size", one]
+        if threads:
+            arguments += ["--threads", threads]
+        if json:
+            arguments += ["--json", "-"]
+        code = evaluator_process.run(arguments)
+    _end(code)
+
+
+@app.command("import")
+def import_(
+    what: Target,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the problem files.")] = Path("problems"),
+    workloads: Annotated[
+        int, typer.Option(min=1, max=100, help="Maximum number of shown workloads of a problem.")
+    ] = MOST_WORKLOADS,
+    json: Json = False,
+) -> None:
+    """Write problem files from another form: KernelBench, GPU MODE, FlashInfer-Trace, SOL-ExecBench, BackendBench.
+
+    Exits 0 if all are imported, 1 if some are refused (the reasons are printed), 2 if all are.
+    """
+    _end(problems.import_problems(what, output, workloads, json=json))
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def capture(
+    script: Annotated[Path, typer.Argument(help="A script that runs the model; its arguments follow.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]...")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the problem files.")] = Path("captured"),
+    python: Annotated[str | None, typer.Option(help="The script's Python. [default: the one that runs this]")] = None,
+    only: Annotated[str | None, typer.Option(help="One class or function, as package.module:Name.")] = None,
+    most: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of parts.")] = 10,
+    largest: Annotated[int, typer.Option(min=1, help="Maximum number of operations of a part.")] = 60,
+    seconds: Annotated[float, typer.Option(help="Maximum time of the script.")] = 3600.0,
+) -> None:
+    """Run a script, find the slowest parts of its models, and write each as a problem file with its real shapes.
+
+    The script runs as it always does, but for torch.compile, which is left out meanwhile. Give options before the
+    script. Exits 1 if nothing could be captured.
+    """
+    _end(
+        run_capture(
+            script, arguments or (), output=output, python=python, only=only, most=most, largest=largest,
+            seconds=seconds,
+        )
+    )  # fmt: skip
 
 
 @app.command()
@@ -227,11 +285,12 @@ def download(
     what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
     device: Device = None,
     form: Annotated[
-        Literal["py", "package", "hf-kernel", "zip"],
+        Literal["py", "package", "hf-kernel", "kernelbench", "gpumode", "flashinfer", "sol", "zip"],
         typer.Option(
             "--format",
             help="py: one self-contained Python file; package: a folder that builds a wheel; hf-kernel: a folder for "
-            "Hugging Face's kernels; zip: a whole run, for a replay.",
+            "Hugging Face's kernels; kernelbench, gpumode (submission.py), flashinfer, sol: a solution in that form; "
+            "zip: a whole run, for a replay.",
         ),
     ] = "py",
     output: Annotated[
@@ -253,7 +312,7 @@ def download(
             file = session.client.download_run(what, format=form)
         else:
             file = session.client.download_problem(what, device=kind_of(read_device(device)), format=form)
-    if form != "py":
+    if form not in ("py", "gpumode"):
         _save_folder(what, output, file, json=json)
         return
     text = file.decode("utf-8")

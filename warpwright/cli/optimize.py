@@ -21,6 +21,7 @@ from warpwright.cli import tables
 from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
 from warpwright.cli.files import read_source, write_bytes
+from warpwright.cli.problems import choose
 from warpwright.cli.progress import ProgressDisplay
 from warpwright.cli.readiness import check_ready
 from warpwright.cli.sessions import Session, open_session
@@ -36,7 +37,8 @@ DEFAULT_PORT = 8000
 class Options:
     """The options of the command. Without any limit the run gets DEFAULT_SECONDS."""
 
-    problem: Path
+    problem: str
+    script: Path | None = None
     device: str
     candidates: int | None = None
     seconds: float | None = None
@@ -68,13 +70,13 @@ class Options:
             config["seed_sources"] = [read_source(path) for path in self.seeds]
         return config
 
-    def output_path(self) -> Path:
-        return self.output or Path(f"best_{self.problem.stem}.py")
+    def output_path(self, name: str) -> Path:
+        return self.output or Path(f"best_{name}.py")
 
 
 def optimize(options: Options) -> ExitCode:
     """Optimise a problem from end to end and return the exit code. Raises WarpwrightError."""
-    source, config, budget = read_source(options.problem), options.config(), options.budget()
+    chosen, config, budget = choose(options.problem, options.script), options.config(), options.budget()
     sizes = [read_sizes(text) for text in options.sizes]
     kind = kind_of(options.device)
     if options.threads and options.server:
@@ -86,13 +88,13 @@ def optimize(options: Options) -> ExitCode:
     before = functools.partial(check_ready, options.device)
     with open_session(options.server, options.data, workers=workers, gpu=gpu, before_start=before) as session:
         client = session.client
-        problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain, sizes=sizes)
+        problem = client.create_problem(name=chosen.name, source=chosen.source, domain=options.domain, sizes=sizes)
         _announce_models(client, options)
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
-        say(f"{run.id}: optimising {options.problem.name} on {options.device}; watch it at {client.url}/runs/{run.id}")
+        say(f"{run.id}: optimising {chosen.name} on {options.device}; watch it at {client.url}/runs/{run.id}")
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
         summary = summarise(client, run)
-        saved = _download(client, summary, options.output_path())
+        saved = _download(client, summary, options.output_path(chosen.name))
     _show(options, session, summary, saved)
     return ExitCode.OK if summary.standing_champion is not None and run.status == "finished" else exit_code(run)
 

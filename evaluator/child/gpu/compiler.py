@@ -6,6 +6,7 @@ The import must not start the NVIDIA driver, which no fork survives. torch asks 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 
 from evaluator.child.protocol import cuda_driver
@@ -21,11 +22,19 @@ for name in MODULES:
     importlib.import_module(name)
 
 
+_READY_S = 20.0
+
+
 def start_workers() -> None:
-    """Begin to start the processes that compile kernels in parallel, in a child that was forked."""
+    """Start the processes that compile kernels in parallel, in a child that was forked.
+
+    torch compiles alone, one kernel after the other, until they are ready.
+    """
     from torch._inductor.async_compile import AsyncCompile  # noqa: PLC0415  loaded above
 
     AsyncCompile.warm_pool()
+    with contextlib.suppress(TimeoutError):
+        AsyncCompile.wait_pool_ready(_READY_S)
 
 
 if cuda_driver.has_started():

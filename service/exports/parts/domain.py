@@ -36,10 +36,13 @@ def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFa
     dense = problem.domain is Domain.DECLARED
     read = {fact.workload: found for fact in facts if (found := layouts(fact.inputs))}
     sizes = {workload.name: workload.sizes for workload in problem.workloads_for(device_kind)}
-    groups: dict[tuple[int, ...], list[str]] = {}
+    # Sizes in between were tried only where a whole number among the sizes varies: else each Workload is a form alone.
+    alone = dense and not _varies([sizes[name] for name in read if name in sizes])
+    groups: dict[tuple[Any, ...], list[str]] = {}
     for name, inputs in read.items():
         if name in sizes:
-            groups.setdefault(tuple(len(layout.shape) for layout in inputs), []).append(name)
+            ranks = tuple(len(layout.shape) for layout in inputs)
+            groups.setdefault((ranks, name if alone else ""), []).append(name)
     forms = [_form([read[n] for n in names], [sizes[n] for n in names], dense=dense) for names in groups.values()]
     largest = max((prod(layout.shape) for inputs in read.values() for layout in inputs), default=0)
     return {
@@ -49,6 +52,12 @@ def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFa
         "elements": max(_COUNTABLE, largest),
         "forms": forms,
     }
+
+
+def _varies(sizes: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether Workloads differ in a whole number."""
+    whole = [{key: value for key, value in one.items() if type(value) is int} for one in sizes]
+    return any(one != whole[0] for one in whole)
 
 
 def layouts(inputs: Sequence[str]) -> tuple[Layout, ...]:

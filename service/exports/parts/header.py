@@ -8,18 +8,21 @@ from service.exports.parts.embed import one_line
 from service.exports.parts.verified import other_threads, verified_threads
 
 
-def header(export: Export, module: str = "") -> str:
-    """Return provenance, use and every caveat of a kernel's file, or of a package's `module`."""
+def header(export: Export, module: str = "", *, alone: bool = False) -> str:
+    """Return provenance, use and every caveat of a kernel's file, or of a package's `module`; `alone`: of the kernel
+    without its guard, for a project that checks it itself."""
     problem = export.problem
     rows = [
         ("problem", f"{one_line(problem.name)}, sha256 {problem.hash}"),
         ("kernel", f"{export.candidate_id}, sha256 {export.candidate.hash}"),
         ("", f"{export.candidate.language.value}, proposed by {one_line(export.proposed_by)}"),
         *_evidence(export.evaluation, confirmed=export.confirmed),
-        *_caveats(export),
+        *_caveats(export, alone=alone),
     ]
     table = "\n".join(f"  {label:<10} {text}" for label, text in rows)
     call = f"python -m {module}" if module else "python this_file.py"
+    if alone:
+        return f"{_headline(export)}\n\n{table}\n\nMade by Warpwright.\n"
     return f"""{_headline(export)}
 
 {table}
@@ -31,7 +34,7 @@ Made by Warpwright.
 """
 
 
-def _caveats(export: Export) -> list[tuple[str, str]]:
+def _caveats(export: Export, *, alone: bool) -> list[tuple[str, str]]:
     """Return in one place what the numbers and the kernel hold for."""
     problem, threads = export.problem, verified_threads(export)
     precision = problem.precision.value
@@ -39,7 +42,7 @@ def _caveats(export: Export) -> list[tuple[str, str]]:
         precision = f"relative error {problem.error_budget:g}"
     mode = "train" if problem.train else "eval"
     shapes = (
-        "exactly these shapes (_WW), dense and aligned"
+        f"exactly these shapes{'' if alone else ' (_WW)'}, dense and aligned"
         if problem.domain.value == "declared"
         else "any shape and stride"
     )
@@ -51,6 +54,8 @@ def _caveats(export: Export) -> list[tuple[str, str]]:
     if threads:
         counts = " or ".join(map(str, threads))
         lines.append(("", f"with {counts} CPU thread{'s' * (threads != [1])}: torch.set_num_threads({threads[0]})"))
+    if alone:
+        return [*lines, ("beyond it", "it may answer wrongly, or crash: nothing guards it in this form")]
     return [
         *lines,
         ("beyond it", "the reference answers, with one warning: other shapes, dtypes, layouts, devices, arguments,"),

@@ -43,6 +43,11 @@ def verified_text(export: Export) -> str:
     return "dict(\n" + "\n".join(lines) + "\n)"
 
 
+def tensor_shapes(fact: WorkloadFacts) -> list[list[int]]:
+    """Return the shapes of a Workload's input tensors."""
+    return [list(layout.shape) for layout in layouts(fact.inputs)]
+
+
 def verified_threads(export: Export) -> list[int]:
     """Return the numbers of CPU threads that the kernel was judged with; none for a kernel of another device."""
     if export.device_kind is not DeviceKind.CPU:

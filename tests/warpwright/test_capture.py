@@ -1,0 +1,140 @@
+"""`warpwright capture`: a script's slowest parts as problem files, and kernels put back into the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluator.problem import read_problem
+from tests.support import scripts
+from warpwright.cli import commands
+from warpwright.errors import ExitCode
+
+MODEL = """import torch
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(16, 16)
+        self.register_buffer("shift", torch.arange(16.0))
+
+    def forward(self, x, *, scale=1.0, mask=None):
+        b, t, _ = x.shape
+        y = self.lin(x).reshape(b * t, 16) * scale + self.shift
+        return y.reshape(b, t, 16), None
+
+
+class Random(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.dropout(x, 0.5, True)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+        self.random = Random()
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x, scale=2.0)[0]
+        return self.random(x)
+
+
+def soften(x, places):
+    return torch.softmax(x, -1).transpose(0, 1)[places]
+"""
+RUN = """import sys, torch
+import network
+from network import Net, soften
+
+assert sys.argv[1:] == ["--steps", "3"] and "main" not in sys.modules
+torch.manual_seed(0)
+net = Net().eval()
+soft = torch.compile(soften)
+with torch.no_grad():
+    for step in range(int(sys.argv[2])):
+        y = net(torch.randn(2, 4 + step % 2, 16))
+        soft(y[0], torch.arange(3))
+"""
+KERNEL = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Module()
+        self.lin.weight = torch.nn.Parameter(torch.zeros(16, 16))
+        self.lin.bias = torch.nn.Parameter(torch.zeros(16))
+        self.register_buffer("shift", torch.zeros(16))
+
+    def forward(self, x):
+        made = (x @ self.lin.weight.t() + self.lin.bias) * 2.0 + self.shift
+        print("kernel", tuple(x.shape))
+        return made
+"""
+PUT_BACK = """import torch
+from put_back import put_back, undo
+from network import Net
+
+torch.manual_seed(0)
+net = Net().eval()
+net.random = torch.nn.Identity()
+x, other = torch.randn(2, 4, 16), torch.randn(2, 5, 16)
+expected = net(x), net(other), net.blocks[0](x, scale=3.0)[0]
+assert put_back(net, {"block": "kernel.py"}) == [("blocks.0", "block"), ("blocks.1", "block")]
+torch.testing.assert_close((net(x), net(other)), expected[:2])
+assert torch.equal(net.blocks[0](x, scale=3.0)[0], expected[2])  # another call: its own forward
+with torch.no_grad():
+    net.blocks[0].lin.bias.fill_(0)  # later weights are the kernel's, too
+torch.testing.assert_close(net.blocks[0](x, scale=2.0)[0], x @ net.blocks[0].lin.weight.t() * 2 + torch.arange(16.0))
+undo(net)
+net(x)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "network.py").write_text(MODEL, encoding="utf-8")
+    path = tmp_path / "run.py"
+    path.write_text(RUN, encoding="utf-8")
+    return path
+
+
+def test_the_slowest_parts_are_written_and_put_back(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Real shapes are workloads with their frequencies as weights; a kernel answers the calls that were recorded."""
+    assert commands.run(["capture", "-o", "parts", str(script), "--steps", "3"]) == ExitCode.OK
+    shown = capfd.readouterr()
+    folder = script.parent / "parts"
+    told = json.loads((folder / "parts.json").read_text(encoding="utf-8"))
+    assert {"net", "random"} & set(told) == set()  # random parts are named, with what to do
+    assert "it is random (dropout): run the script with the model in .eval()" in shown.err
+    assert {"block", "linear", "soften"} <= set(told)
+    problem = read_problem((folder / "block.py").read_text(encoding="utf-8"), "block")
+    weights = {one.sizes["x_1"]: one.weight for one in problem.workloads}
+    assert weights == {4: 4.0, 5: 2.0}
+    (folder / "kernel.py").write_text(KERNEL, encoding="utf-8")
+    (folder / "network.py").write_text(MODEL, encoding="utf-8")
+    checks = "import block\n(x,) = block.get_inputs(x_1=7)\nassert block.Model()(x).shape == (2, 7, 16)\n"
+    checks += "import soften\nx, places = soften.get_inputs()\nassert places.max() < 3\nsoften.Model()(x, places)\n"
+    right, words = scripts.run(checks + PUT_BACK, folder)
+    assert right, words
+    assert words.count("kernel (2, 4, 16)") == 3
+
+
+def test_one_class_or_function_is_captured_by_its_path(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert commands.run(["capture", "--only", "network:soften", str(script), "--steps", "3"]) == ExitCode.OK
+    assert [one.name for one in Path("captured").glob("*.py") if one.name != "put_back.py"] == ["soften.py"]
+    for words, arguments in {
+        "no such script": ["capture", "absent.py"],
+        "package.module:Name": ["capture", "--only", "network", str(script)],
+        "cannot be run": ["capture", "--python", "/absent/python", str(script)],
+    }.items():
+        assert commands.run(arguments) == ExitCode.BAD_USAGE
+        assert words in capfd.readouterr().err
+    assert commands.run(["capture", "--only", "network:Absent", str(script), "--steps", "3"]) == ExitCode.NOT_PASSED
+    assert "cannot be found with this Python" in capfd.readouterr().err

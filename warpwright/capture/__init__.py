@@ -1,0 +1,65 @@
+"""Capture the slowest parts of a user's script as problem files.
+
+The script runs as it always does: with the user's Python, as the user, outside of the service and of this process. The
+files of `in_script/` run inside of it; they are a program of its own and no modules of this room, which never loads
+torch.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpwright.errors import BadUsage, ExitCode, Interrupted
+
+_PROGRAM = Path(__file__).parent / "in_script" / "main.py"
+STOP_S = 10.0
+
+
+def capture(
+    script: Path,
+    arguments: Sequence[str],
+    *,
+    output: Path,
+    python: str | None,
+    only: str | None,
+    most: int,
+    largest: int,
+    seconds: float,
+) -> ExitCode:
+    """Run the script and write problem files. Exit 0 with at least one, 1 without any. Raises BadUsage."""
+    if not script.is_file():
+        raise BadUsage(f"{script}: no such script")
+    if only is not None and not is_import_path(only):
+        raise BadUsage(f"--only names a class or function as package.module:Name, not {only!r}")
+    options = {
+        "script": str(script.absolute()), "arguments": list(arguments), "output": str(output), "only": only,
+        "most": most, "largest": largest,
+    }  # fmt: skip
+    command = [python or sys.executable, str(_PROGRAM), json.dumps(options)]
+    try:
+        process = subprocess.Popen(command)
+    except OSError as error:
+        raise BadUsage(f"{command[0]} cannot be run: {error.strerror or error}. Name a Python with --python") from error
+    with process:
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise BadUsage(f"{script} ran longer than {seconds:g} s: --seconds allows more") from error
+        except Interrupted:
+            try:
+                process.wait(STOP_S)  # the terminal sent it the interrupt, too
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+    return ExitCode.OK if code == 0 else ExitCode.NOT_PASSED
+
+
+def is_import_path(text: str) -> bool:
+    """Return whether a text has the form package.module:Name."""
+    module, colon, name = text.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))

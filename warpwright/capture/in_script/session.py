@@ -1,0 +1,138 @@
+"""Run a user's script under the recorder, choose its slowest parts, and write their problem files."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import runpy
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .recording import Form, Part, Recorder, leaves_of
+from .tracing import CannotTrace, Traced, trace
+from .writing import problem
+
+_MOST_FORMS = 6  # workloads of a problem
+_SAME = 0.97  # a part that takes so much of its caller's time is the caller
+_LEAST_SHARE = 0.001
+
+
+def main(options: Mapping[str, Any]) -> int:
+    """Return the exit status: 0 with at least one problem file."""
+    script, folder = Path(options["script"]), Path(options["output"])
+    sys.argv = [str(script), *options["arguments"]]
+    sys.path[0] = str(script.parent)
+    recorder = Recorder()
+    with recorder.watching():
+        if options["only"]:
+            _watch(recorder, options["only"])
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                print(f"capture: the script ended with {end.code}; nothing is written", file=sys.stderr)
+                return 1
+    return write(recorder, folder, options["most"], options["largest"])
+
+
+def _watch(recorder: Recorder, only: str) -> None:
+    """Replace a function in its module, before the script imports it; modules are watched by their class's own name."""
+    module_name, _, name = only.partition(":")
+    if module_name == "__main__":  # a class of the script itself
+        recorder.only = only
+        return
+    try:
+        module = importlib.import_module(module_name)
+        found = getattr(module, name)
+    except (ImportError, AttributeError) as error:
+        raise SystemExit(f"capture: {only} cannot be found with this Python: {error}") from error
+    recorder.only = f"{found.__module__}:{found.__qualname__}"
+    if not isinstance(found, type):
+        setattr(module, name, recorder.function(found))
+
+
+def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
+    """Write the problem files of the slowest parts, and what put_back needs. Return the exit status."""
+    only = recorder.only
+    chosen: list[tuple[Part, str]] = []
+    told: dict[str, Any] = {}
+    left: list[str] = []
+    ranked = sorted(recorder.parts.values(), key=lambda one: -one.seconds)
+    for part in ranked:
+        share = part.seconds / recorder.seconds if recorder.seconds else 0.0
+        if len(chosen) == most or share < _LEAST_SHARE:
+            break
+        if (only and part.name != only) or not part.forms or any(_is_within(part, one) for one, _ in chosen):
+            continue
+        try:
+            forms, structure = _forms(part)
+            traced = trace(part, forms, largest)
+            text = problem(part, traced, share, recorder.seconds)
+        except CannotTrace as error:
+            left.append(f"{part.name} ({share:.0%}): {error}")
+            continue
+        name = _name(part.name, told)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+        told[name] = _told(part, traced, structure, share)
+        chosen.append((part, name))
+        print(f"{folder / name}.py: {share:.0%} of the time, {part.calls} calls of {part.name}")
+    for line in left:
+        print(f"capture: left out: {line}", file=sys.stderr)
+    if not chosen:
+        why = f"{only} was not called" if only else "the script calls no module with tensors"
+        print(f"capture: nothing to write{'' if left else ': ' + why}", file=sys.stderr)
+        return 1
+    (folder / "parts.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    shutil.copy(Path(__file__).with_name("put_back.py.txt"), folder / "put_back.py")
+    return 0
+
+
+def _is_within(part: Part, chosen: Part) -> bool:
+    """Return whether nearly all of a chosen part's time is this part's."""
+    return chosen.identity in part.callers and _SAME * chosen.seconds <= part.seconds <= chosen.seconds
+
+
+def _forms(part: Part) -> tuple[list[Form], str]:
+    """Return the forms of the structure that takes the most time, the slowest first, and that structure."""
+    groups: dict[str, list[Form]] = {}
+    for form in part.forms.values():
+        if form.arguments is not None and form.calls:
+            groups.setdefault(leaves_of(form.arguments)[1], []).append(form)
+    if not groups:
+        raise CannotTrace("its arguments are too large to keep a copy of")
+    key = max(groups, key=lambda one: sum(form.seconds for form in groups[one]))
+    return sorted(groups[key], key=lambda form: -form.seconds)[:_MOST_FORMS], key
+
+
+def _name(full: str, taken: Mapping[str, Any]) -> str:
+    last = full.rpartition(":")[2].rpartition(".")[2]
+    name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last)).lower().strip("_") or "part"
+    number = 1
+    while (name if number == 1 else f"{name}_{number}") in taken:
+        number += 1
+    return name if number == 1 else f"{name}_{number}"
+
+
+def _told(part: Part, traced: Traced, structure: str, share: float) -> dict[str, Any]:
+    """Return what put_back needs to know of a part."""
+    target = part.target
+    state = []
+    if isinstance(target, torch.nn.Module):
+        state = [
+            [name, list(t.shape), str(t.dtype)] for name, t in (*target.named_parameters(), *target.named_buffers())
+        ]
+    arguments = traced.forms[0].arguments
+    leaves, spec = pytree.tree_flatten(arguments)
+    return {
+        "class": part.name, "repr": repr(target), "state": state, "share": round(share, 4), "calls": part.calls,
+        "structure": str(spec), "others": [repr(one) for one in leaves if not isinstance(one, torch.Tensor)],
+        "kept": list(traced.kept), "output": traced.output, "operations": traced.nodes,
+    }  # fmt: skip
