@@ -81,7 +81,7 @@ class TimingProtocol:
     profile: Rules = Rules(least_pairs=4, most_pairs=6)
     # Both sizes of round in both orders.
     confirm: Rules = Rules(
-        least_pairs=4, most_pairs=4, racing=False, round_us=4_500.0, enough_calls=12, least_round_us=2_000.0
+        least_pairs=4, most_pairs=4, racing=False, round_us=6_000.0, enough_calls=12, least_round_us=2_000.0
     )
     process_pairs: int = 8  # repetitions of a confirmation in new processes
     hidden_pairs: int = 2  # the same of held-out Workloads
