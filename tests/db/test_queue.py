@@ -385,6 +385,20 @@ def test_builds_for_a_gpu_are_its_own_workers(engine: Engine) -> None:
     assert {queue for _, queue in seen} == {"control", "propose", "build.cuda", "gpu.cuda"}
 
 
+@pytest.mark.both_stacks
+def test_the_first_proposal_is_judged_first_whichever_is_built_first(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.1", "speed=1.2", "speed=1.3"))
+    world.start(Budget(candidates=3))
+    while job := world.claim("control", "propose", "cpu"):
+        world.work(job)
+    builds = [job for _ in range(3) if (job := world.claim("build")) is not None]
+    for job in reversed(builds):
+        world.work(job)
+    judged = [job for _ in range(3) if (job := world.claim("cpu")) is not None]
+    assert [job.kind for job in judged] == [JobKind.JUDGE] * 3
+    assert [job.subject_id for job in judged] == sorted(job.subject_id for job in builds)
+
+
 def test_pause_holds_and_resume_goes_on(engine: Engine) -> None:
     from db.transitions import runs
 

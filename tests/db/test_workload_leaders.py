@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Engine, select
 
-from db.engine import read_session
+from db.engine import read_session, write_session
 from db.repositories import workload_leaders
 from db.tables.core import CandidateRow, ProposalRow, RunRow
 from db.tables.ratios import WorkloadRatioRow
@@ -107,6 +107,19 @@ def test_shares_name_the_leaders_and_leave_dispatches_and_held_out_workloads_out
     assert found["long"].weight == 3.0
     assert found["wide"].best.combined
     assert found["wide"].reference is None  # the Baselines here were timed on another Workload
+
+
+def test_the_speedups_to_beat_are_others_and_over_the_fastest_baseline(engine: Engine) -> None:
+    _, run = world(engine, "speed=1.7 long=2.0 wide=3.1", "speed=1.2 long=0.9 wide=3.0")
+    with write_session(engine) as s:
+        row = s.get_one(RunRow, run.id)
+        first, second = s.scalars(
+            select(CandidateRow).where(CandidateRow.run_id == run.id).order_by(CandidateRow.number)
+        )
+        assert workload_leaders.best_speedups(s, row, besides="") == {"long": 2.0, "wide": 3.1}
+        assert workload_leaders.best_speedups(s, row, besides=first.id) == {"long": 0.9, "wide": 3.0}
+        second.outdated = True
+        assert workload_leaders.best_speedups(s, row, besides=first.id) == {}
 
 
 def test_another_judging_replaces_what_the_first_said(engine: Engine) -> None:

@@ -99,10 +99,23 @@ def _take_next(s: Session, queue: str, project_id: str, worker: str, lease_s: fl
 
 
 def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
-    """Return a project's oldest ready confirmation, then its oldest ready Job; an index finds each."""
-    ready = select(JobRow.id).where(JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
-    first = [ready.where(JobRow.kind == JobKind.CONFIRM), ready.where(or_(JobRow.kind != JobKind.JUDGE, ~_UNTIMED))]
-    picks = [query.order_by(JobRow.id).limit(1) for query in first]
+    """Return a project's oldest ready confirmation, then its oldest ready Job; an index finds each.
+
+    Where that is a judgement, the Run's Candidate that was proposed first is judged first, and not the one that was
+    built first: proposers give their best designs first. Evaluations have ids in the order of proposals.
+    """
+    ready = (JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
+    oldest = or_(JobRow.kind != JobKind.JUDGE, ~_UNTIMED)
+    picks = [
+        select(JobRow.id).where(*ready, one).order_by(JobRow.id) for one in (JobRow.kind == JobKind.CONFIRM, oldest)
+    ]
+    found = select(JobRow.run_id).where(*ready, oldest, JobRow.id == picks[1].limit(1).scalar_subquery())
+    judged = (
+        JobRow.kind == JobKind.JUDGE,
+        JobRow.run_id == found.where(JobRow.kind == JobKind.JUDGE).scalar_subquery(),
+    )
+    picks.insert(1, select(JobRow.id).where(*ready, *judged).order_by(JobRow.subject_id))
+    picks = [query.limit(1) for query in picks]
     if s.get_bind().dialect.name == "postgresql":
         picks = [query.with_for_update(skip_locked=True) for query in picks]
     return [query.scalar_subquery() for query in picks]
