@@ -61,6 +61,7 @@ def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]
                 "seed_sources": [SOURCES[0]],
                 "seed_candidates": [run.champion_id],
                 "proposers": ["synthesiser"],
+                "sizes": [{"rows": 8}],
             },
         )
 

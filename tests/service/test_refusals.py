@@ -202,7 +202,6 @@ def test_unknown_addresses_are_not_found(client: TestClient) -> None:
         "/api",
         f"{API}/",
         f"{API}/nothing",
-        "/docs",
         "/static/../app.py",
         "/static/%2e%2e/app.py",
         "/static/",

@@ -18,6 +18,8 @@ from evaluator.types import Candidate, DeviceKind, Language, Problem, WorkloadFa
 from service.exports import KERNELS, Export
 from service.exports.parts.embed import literal
 
+DROP_INS = ("py", "package", "hf-kernel")
+"""The formats that replace the reference's module. The others are solutions for other projects' harnesses."""
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROBLEMS = HERE / "problems"

@@ -12,9 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from service.exports import KERNELS
 from tests.support import scripts
-from tests.take_home.exports import HERE, OWN, elsewhere, taken
+from tests.take_home.exports import DROP_INS, HERE, OWN, elsewhere, taken
 
 BEHAVIOURS = HERE / "behaviours.py"
 USES = [
@@ -43,12 +42,12 @@ def main() -> int:
     others = elsewhere()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("problems", nargs="*", help=f"of {', '.join((*OWN, *others))} (default: all)")
-    parser.add_argument("--format", action="append", choices=list(KERNELS), help="(default: all)")
+    parser.add_argument("--format", action="append", choices=DROP_INS, help="(default: all)")
     options = parser.parse_args()
     table: dict[str, collections.Counter[str]] = {use: collections.Counter() for use in USES}
     faults = []
     for name in options.problems or (*OWN, *others):
-        for form in options.format or KERNELS:
+        for form in options.format or DROP_INS:
             with tempfile.TemporaryDirectory() as folder:
                 told = used(name, form, Path(folder), others.get(name) if name not in OWN else None)
             for use, (verdict, calls, raised) in told["uses"].items():

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 import torch
 
-from service.exports import KERNELS
 from tests.support import scripts
 from tests.take_home import matrix
-from tests.take_home.exports import OWN, taken
+from tests.take_home.exports import DROP_INS, OWN, taken
 
 pytestmark = pytest.mark.compiles
 
@@ -31,7 +30,7 @@ BY_THE_KERNEL = {
 }  # fmt: skip
 IN_FOLDERS = ["plain", "compiled", "pickled", "changed_attribute"]
 CASES = [("nested_modules", "py", matrix.USES), *((name, "py", QUICK) for name in OWN if name != "nested_modules")]
-CASES += [("nested_modules", form, IN_FOLDERS) for form in KERNELS if form != "py"]
+CASES += [("nested_modules", form, IN_FOLDERS) for form in DROP_INS if form != "py"]
 PICKS_CUDA = torch.version.cuda is not None and not torch.cuda.is_available()
 WHY_NOT = "kernels takes the CUDA variant for a CUDA build of torch, which needs a GPU"
 
