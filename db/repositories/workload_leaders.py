@@ -59,11 +59,16 @@ def workload_leaders(s: Session, run: RunRow) -> dict[str, WorkloadLeaders]:
 
 
 def best_speedups(s: Session, run: RunRow, *, besides: str) -> dict[str, float]:
-    """Return the best speedup on each Workload of a Run by other Candidates, over the Baseline that is fastest now."""
+    """Return the best speedup on each Workload of a Run by other elites, over the Baseline that is fastest now."""
     found = (
         select(WorkloadRatioRow.workload, func.max(WorkloadRatioRow.speedup).label("fastest"))
         .join(CandidateRow, CandidateRow.id == WorkloadRatioRow.candidate_id)
-        .where(WorkloadRatioRow.run_id == run.id, CandidateRow.id != besides, CandidateRow.outdated.is_(False))
+        .where(
+            WorkloadRatioRow.run_id == run.id,
+            CandidateRow.id != besides,
+            CandidateRow.elite,
+            CandidateRow.outdated.is_(False),
+        )
         .group_by(WorkloadRatioRow.workload)
     )
     return {row.workload: row.fastest for row in s.execute(found)}

@@ -143,7 +143,7 @@ class DeviceBackend(Protocol):
     """The judge's side of one device."""
 
     kind: DeviceKind
-    round_us: float  # least net time of a round in a search; confirming uses longer rounds
+    round_us: float  # least net time of a round
     batch_bytes: int  # of outputs and inputs that are kept of rounds, to verify them together
     torch_device: torch.device
     threads: int  # of the CPU, that a child's torch and OpenMP use

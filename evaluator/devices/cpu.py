@@ -83,7 +83,7 @@ class CpuBackend:
 
     def describe(self) -> Device:
         facts = {
-            "cores": len(self.others | {self.core}),
+            "cores": len(self.others | self.cores),
             "reserved_core": self.core,
             "threads": self.threads,
             "flags": _vector_flags(_cpu_info()),

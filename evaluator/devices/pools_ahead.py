@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -21,15 +22,15 @@ class PoolsAhead:
     def __init__(self, kind: DeviceKind, policies: Sequence[CagePolicy]) -> None:
         # The threads live as long as this object: a cage ends with the thread that started it.
         self._starters = ThreadPoolExecutor(len(policies), thread_name_prefix="pools-ahead")
+        self._lock = threading.Lock()  # threads that warm a judge up take pools
         self._pools = [(policy, self._starters.submit(ChildPool, kind, policy=policy)) for policy in policies]
 
     def take(self, policy: CagePolicy) -> ChildPool | None:
         """Return the pool with this policy, waiting for it; None if there is none or if it does not start."""
-        for index, (known, future) in enumerate(self._pools):
-            if known == policy:
-                del self._pools[index]
-                return _started(future)
-        return None
+        with self._lock:
+            index = next((n for n, (known, _) in enumerate(self._pools) if known == policy), None)
+            future = None if index is None else self._pools.pop(index)[1]
+        return None if future is None else _started(future)
 
     def close(self) -> None:
         while self._pools:

@@ -94,6 +94,10 @@ class CheckStage:
         while len(self._passed) > _MOST_PASSED:
             del self._passed[next(iter(self._passed))]
 
+    def has_passed(self, trial: Trial) -> bool:
+        """Return True if this judge has passed the Candidate on every set of sizes."""
+        return (trial.problem.hash, trial.candidate.hash) in self._passed
+
     def check_again(self, trial: Trial, subject: Subject, checker: Checker, stage: Stage) -> Report:
         """Check with new seeds: the Workloads alone where this judge has passed the Candidate on every set of sizes.
 

@@ -6,11 +6,12 @@ Nothing stops early, so chance cannot choose the moment at which times are compa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from evaluator.correctness.checker import Checker
+from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import Rejection
 from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import Screened, screen
@@ -79,8 +80,14 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         timer = ConfirmTimer(judge.session, trial, reference, protocol, processes, spent, _teller(judge, trial))
         found = [timer.run(workload, protocol.process_pairs) for workload in trial.shown]
         hidden = [timer.run(workload, protocol.hidden_pairs) for workload in trial.held_out]
-    evidence = {**checked.evidence, "seconds": spent.rounded()}
+    evidence = {**checked.evidence, "seconds": spent.rounded(), "judge_has_own_core": _has_own_core(judge)}
     return _result(trial, judge.origin, screened, found, hidden, evidence, checked.resources, protocol.promotion)
+
+
+def _has_own_core(judge: Judge) -> bool:
+    """Return False if as many threads as cores were asked for: then nobody can look at single calls."""
+    backend = judge.backend
+    return not isinstance(backend, CpuBackend) or backend.threads == 1 or backend.judge_has_own_core
 
 
 def _teller(judge: Judge, trial: Trial) -> Tell:
@@ -116,18 +123,28 @@ def _check(judge: Judge, trial: Trial, reference: Subject) -> _Checked:
         ThreadPoolExecutor(1, thread_name_prefix="tools") as beside,
     ):
         tools = None
-        if trial.kind in sanitizer.DEVICES:
-            with judge.session.shared():
-                application, why = _application(judge, trial, subject, reference)
-            tools = beside.submit(_run_tools, judge, application, why)
+        # What compiles at the first call is there only after a check.
+        if trial.kind in sanitizer.DEVICES and judge.check_stage.has_passed(trial):
+            tools = _begin_tools(beside, judge, trial, reference)
         checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
         report = judge.check_stage.check_again(trial, subject, checker, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": report.evidence()}
         resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CONFIRM)}
-        if tools is not None:
+        if trial.kind in sanitizer.DEVICES:
+            tools = tools or _begin_tools(beside, judge, trial, reference)
             evidence["sanitizer"], read = tools.result()
             resources |= read
     return _Checked(evidence, resources)
+
+
+_Found = tuple[dict[str, Any], dict[str, Any]]
+
+
+def _begin_tools(beside: ThreadPoolExecutor, judge: Judge, trial: Trial, reference: Subject) -> Future[_Found]:
+    """Run tools in a thread. A child of their own constructs the module, since that may end it. Raises Rejection."""
+    with judge.children.start(trial.candidate, Stage.CONFIRM) as subject, judge.session.shared():
+        application, why = _application(judge, trial, subject, reference)
+    return beside.submit(_run_tools, judge, application, why)
 
 
 def _application(
@@ -143,9 +160,7 @@ def _application(
     return (None, why or no_calls) if no_calls else (application, why)
 
 
-def _run_tools(
-    judge: Judge, application: TargetApplication | None, why_not: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run_tools(judge: Judge, application: TargetApplication | None, why_not: str) -> _Found:
     """Run compute-sanitizer and read the hardware counters, beside the check: both mostly wait for their tool.
 
     Return the evidence of the one and the resources of the other. Raises Rejection.
@@ -180,6 +195,11 @@ def _result(
     resolutions = [] if plain else [times.resolution for times in found]
     name = "the champion" if trial.champion is not None else "the fastest baseline"
     decision = decide(logs[against], again, on_held_out, resolutions, promotion, name=name)
+    if not (plain or evidence["judge_has_own_core"]):
+        decision = decision.refused(
+            "with a thread on every core nobody can check that it does its work in each call: use fewer threads, or a"
+            " file that cannot reach the harness"
+        )
     evidence["promote"] = decision.promote
     pairs = len(found[0].measurements)
     evidence["confirm"] = {**decision.evidence(), "against": against, "process_pairs": pairs, "plain": plain}

@@ -194,7 +194,6 @@ class ConfirmTimer:
         with self.spent.on("inputs"):
             bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         rehearsed = self._secret_below(repetitions)
-        late_eager = self._is_eager_slow(workload, modes)
         times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
         try:
             with self.spent.on("baselines"):
@@ -207,8 +206,7 @@ class ConfirmTimer:
                 for repetition in range(repetitions):
                     self.tell(workload, repetition)
                     first = repetition < self.protocol.first_pairs
-                    left_out = {EAGER} if late_eager and not first else set()
-                    timed = [mode for mode in modes if mode not in left_out]
+                    timed = modes if first or not self._is_eager_slow(times) else [m for m in modes if m != EAGER]
                     with ExitStack() as turn:
                         with self.spent.on("processes"), self.session.sharing.released():
                             subjects = turn.enter_context(self.processes.turn(repetition))
@@ -223,21 +221,18 @@ class ConfirmTimer:
                         times.note(bench, timed, copy_floor_us(self.session.backend, bench.bytes_moved))
                         if first and not workload.held_out:
                             with self.spent.on("plain_loops"):
-                                without = {AGAIN, EAGER} if late_eager else {AGAIN}
-                                times.opinion.note(bench.plain_loops(without=without, profile=repetition == 0))
+                                times.opinion.note(bench.plain_loops(without={AGAIN}, profile=repetition == 0))
                         bench.replace(compiled)
         finally:
             bench.close()
         times.spread_adjustments()
         return times
 
-    def _is_eager_slow(self, workload: Workload, modes: Sequence[str]) -> bool:
-        """Return True if eager is known to be much slower than another Baseline of these."""
-        report = self.trial.baseline
-        if report is None or modes == [EAGER]:
-            return False
-        eager_us = min((t.median_us for t in report.times if (t.mode, t.workload) == (EAGER, workload.name)), default=0)
-        return eager_us > self.protocol.much_slower * report.fastest(workload.name).median_us
+    def _is_eager_slow(self, times: RepeatedTimes) -> bool:
+        """Return True if eager is much slower than another Baseline in the repetitions so far."""
+        medians = {mode: statistics.median(times.rounds[mode]) for mode in times.modes}
+        others = [us for mode, us in medians.items() if mode != EAGER]
+        return EAGER in medians and bool(others) and medians[EAGER] > self.protocol.much_slower * min(others)
 
     def _secret_below(self, bound: int) -> int:
         return int(torch.randint(bound, (1,), generator=self.trial.generator))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from evaluator.timing import stats
 from evaluator.timing.protocol import STANDARD, Promotion
@@ -31,6 +31,10 @@ class Decision:
     harness_share: float
     worse_workloads: tuple[str, ...]
     why_not: tuple[str, ...]
+
+    def refused(self, why: str) -> Decision:
+        """Return this decision without a promotion, for one more reason."""
+        return replace(self, promote=False, why_not=(*self.why_not, why))
 
     def evidence(self) -> dict[str, object]:
         """Return it as plain values, without the decision itself."""

@@ -20,7 +20,7 @@ class Rules:
     narrow: float = 0.03  # half-width of the interval, as a share of the ratio, at which racing stops
     racing: bool = True
     budget_s: float = 1.5  # of a Workload; only racing stops for it, after the least pairs
-    round_us: float | None = None  # None: the device's own for a search
+    round_us: float | None = None  # None: the device's own
     discarded: int = 1  # times `most_pairs` of pairs in which a child waited for its core; later pairs count anyway
     rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
     closely: bool = True  # run the integrity checks that take long, too
@@ -80,9 +80,7 @@ class TimingProtocol:
     baseline: Rules = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
     profile: Rules = Rules(least_pairs=4, most_pairs=6)
     # Both sizes of round in both orders.
-    confirm: Rules = Rules(
-        least_pairs=4, most_pairs=4, racing=False, round_us=6_000.0, enough_calls=12, least_round_us=2_000.0
-    )
+    confirm: Rules = Rules(least_pairs=4, most_pairs=4, racing=False, enough_calls=12, least_round_us=2_000.0)
     process_pairs: int = 8  # repetitions of a confirmation in new processes
     hidden_pairs: int = 2  # the same of held-out Workloads
     # Repetitions with plain loops beside the official times, and with eager where it is much slower than another

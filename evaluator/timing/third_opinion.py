@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluator.devices.base import PlainLoop
+from evaluator.timing import stats
 from evaluator.types import Adjustment
 
 CHECK = "plain_loop"
 _FEWEST = 2  # repetitions, of which an interval can be made
+_CONFIDENCE = 0.999
 _LEAST_SPREAD = 1e-6  # of logs, which may be all alike
 _MOST_SHARE, _MOST_US = 0.1, 0.3  # by which the times may differ, whichever is more
 
@@ -63,6 +65,7 @@ class ThirdOpinion:
         if centre >= before:
             return logs
         wider = max(1.0, statistics.stdev(plain) / max(statistics.stdev(logs), _LEAST_SPREAD))
+        wider *= _fewer(len(plain), len(logs))
         return [centre + wider * (log - before) for log in logs]
 
     def told(self, official_us: Mapping[str, float]) -> dict[str, Any]:
@@ -77,6 +80,14 @@ class ThirdOpinion:
                 "disagrees": self.disagrees(name, official_us[name]),
             }
         return found
+
+
+def _fewer(few: int, many: int) -> float:
+    """Return the factor of the spread by which `many` values bound a mean as loosely as `few` would at 99.9 %."""
+    if few >= many:
+        return 1.0
+    quantiles = [stats.student_quantile(_CONFIDENCE, n - 1) for n in (few, many)]
+    return math.sqrt(many / few) * quantiles[0] / quantiles[1]
 
 
 def adjustment(before: Sequence[float], after: Sequence[float]) -> tuple[Adjustment, ...]:

@@ -49,12 +49,16 @@ def tensor_shapes(fact: WorkloadFacts) -> list[list[int]]:
 
 
 def verified_threads(export: Export) -> list[int]:
-    """Return the numbers of CPU threads that the kernel was judged with; none for a kernel of another device."""
+    """Return the numbers of CPU threads that the kernel was judged with, and faster; none for another device's."""
     if export.device_kind is not DeviceKind.CPU:
         return []
     if export.evaluation is None or export.evaluation.environment is None:
         return [1]
-    others = [one["threads"] for one in other_threads(export.evaluation) if one["verdict"] == "PASSED"]
+    others = [
+        one["threads"]
+        for one in other_threads(export.evaluation)
+        if one["verdict"] == "PASSED" and one.get("low", 0) > 1
+    ]
     return [export.evaluation.environment.threads or 1, *others]
 
 
