@@ -280,6 +280,9 @@ def cancel(run: RunId, server: Server = None, data: Data = None, json: Json = Fa
         out.print(f"{state.id} is {state.status}", markup=False)
 
 
+_ZIP = b"PK\x03\x04"
+
+
 @app.command()
 def download(
     what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
@@ -312,7 +315,7 @@ def download(
             file = session.client.download_run(what, format=form)
         else:
             file = session.client.download_problem(what, device=kind_of(read_device(device)), format=form)
-    if form not in ("py", "gpumode"):
+    if file.startswith(_ZIP):
         _save_folder(what, output, file, json=json)
         return
     text = file.decode("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -127,7 +128,8 @@ def test_kernels_that_pass_are_judged_with_the_other_numbers(monkeypatch: pytest
     monkeypatch.setattr(other_threads, "Judge", OtherJudge)
     backend = CpuBackend(threads=1)
     backend.other_threads = (3, 4)
-    judge: Any = SimpleNamespace(backend=backend, protocol=None)
+    session = SimpleNamespace(comparators=SimpleNamespace(paused=nullcontext))
+    judge: Any = SimpleNamespace(backend=backend, protocol=None, session=session)
     problem, candidate = read_problem(PROBLEM, "threads"), Candidate(source=CANDIDATE, language=Language.CPP)
 
     found = with_other_threads(judge, problem, candidate, EVALUATION)
