@@ -43,6 +43,10 @@ print(json.dumps({
 """
 
 
+def test_the_command_line_knows_which_formats_are_texts() -> None:
+    assert set(commands.TEXTS) == {name for name, form in KERNELS.items() if form.media_type.startswith("text/")}
+
+
 def test_every_file_is_in_a_table() -> None:
     files = {path.stem for path in Path(exports.__file__).parent.glob("*.py")} - {"__init__", "base"}
     tables = (*KERNELS.values(), *LEADERBOARDS.values())

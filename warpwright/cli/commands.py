@@ -280,7 +280,8 @@ def cancel(run: RunId, server: Server = None, data: Data = None, json: Json = Fa
         out.print(f"{state.id} is {state.status}", markup=False)
 
 
-_ZIP = b"PK\x03\x04"
+TEXTS = ("py", "gpumode")
+"""Formats that are one text; the others are archives."""
 
 
 @app.command()
@@ -315,7 +316,7 @@ def download(
             file = session.client.download_run(what, format=form)
         else:
             file = session.client.download_problem(what, device=kind_of(read_device(device)), format=form)
-    if file.startswith(_ZIP):
+    if form not in TEXTS:
         _save_folder(what, output, file, json=json)
         return
     text = file.decode("utf-8")
