@@ -233,7 +233,7 @@ def test_sol_gets_a_problem_folder(tmp_path: Path) -> None:
 
 def test_an_imported_definition_gets_the_solution_alone(tmp_path: Path) -> None:
     told = {
-        "format": "flashinfer", "definition": "scale_h16", "op_type": "scale", "inputs": ["x", "s"], "scalars": ["s"],
+        "format": "flashinfer", "definition": "scale_h16", "op_type": "..", "inputs": ["x", "s"], "scalars": ["s"],
         "workloads": {"small": {"uuid": "u", "axes": {"rows": 8}, "inputs": {"x": {"type": "random"}}}},
     }  # fmt: skip
     kernel = (
@@ -247,6 +247,7 @@ def test_an_imported_definition_gets_the_solution_alone(tmp_path: Path) -> None:
     folder = unpacked("flashinfer", dataclasses.replace(made, facts=(*made.facts, other)), tmp_path)
     files = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*.json*"))
     assert [name.split("/")[0] for name in files] == ["solutions", "traces"]
+    assert files[1] == "traces/other/scale_h16.jsonl", "no folder is called .."
     solution = json.loads((folder / files[0]).read_text())
     (folder / "main.py").write_text(solution["sources"][0]["content"], encoding="utf-8")
     right, shown = scripts.run(
