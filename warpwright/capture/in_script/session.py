@@ -124,14 +124,14 @@ def _name(full: str, taken: Mapping[str, Any]) -> str:
 def _told(part: Part, traced: Traced, structure: str, share: float) -> dict[str, Any]:
     """Return what put_back needs to know of a part."""
     target = part.target
-    is_module = isinstance(target, torch.nn.Module)
+    module = target if isinstance(target, torch.nn.Module) else None
     arguments = traced.forms[0].arguments
     leaves, spec = pytree.tree_flatten(arguments)
     dtypes = [str(one.dtype) for one in leaves if isinstance(one, torch.Tensor)]  # equal in all forms of one structure
     return {
-        "class": part.name, "repr": repr(target), "state": _state(target) if is_module else [],
+        "class": part.name, "repr": repr(target), "state": _state(module) if module is not None else [],
         "constants": list(traced.constants),
-        "training": [one.training for one in target.modules()] if is_module else [],
+        "training": [one.training for one in module.modules()] if module is not None else [],
         "share": round(share, 4), "calls": part.calls,
         "forms": [[list(pair) for pair in zip(form.shapes, dtypes, strict=True)] for form in traced.forms],
         "structure": str(spec), "others": [repr(one) for one in leaves if not isinstance(one, torch.Tensor)],
