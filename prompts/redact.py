@@ -1,17 +1,22 @@
-"""Removal of held-out Workloads from the reference's text, so that no model sees them."""
+"""Removal of held-out Workloads from the reference's text, so that no model or agent sees them."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 from evaluator.types import DeviceKind
 
+_ORIGIN = re.compile(r"^[ \t]*# warpwright origin:.*\n?", re.MULTILINE)
+"""The comment of an imported problem file, which lists every workload with its sizes."""
+
 
 def without_held_out(source: str, kind: DeviceKind | None = None) -> str:
-    """Return the reference without the held-out entries of its WORKLOADS literal and without comments inside it.
+    """Return the reference without its origin, the held-out entries of its WORKLOADS literal and comments inside it.
 
-    With `kind`, entries for other devices are removed, too. A source without such a literal is returned unchanged.
+    With `kind`, entries for other devices are removed, too. A source without all of these is returned unchanged.
     """
+    source = _ORIGIN.sub("", source)
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

@@ -10,6 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
+from service.http.addresses import FORWARDED
 from service.identity.principal import Principal
 
 BASE = "http://localhost/api/v1"
@@ -28,8 +29,9 @@ class Caller:
     def __init__(self, app: ASGIApp, request: Request) -> None:
         self.who: Principal = request.scope["principal"]
         client = (str(request.scope.get("address") or "127.0.0.1"), 0)
-        key = request.headers.get("authorization")
-        self._headers = {"accept": "application/json", **({"authorization": key} if key is not None else {})}
+        passed_on = ("authorization", *FORWARDED)  # a proxy's request stays one: it may be no local caller
+        given = {name: ", ".join(request.headers.getlist(name)) for name in passed_on if name in request.headers}
+        self._headers = {"accept": "application/json", **given}
         self._transport = httpx2.ASGITransport(app=app, client=client)
 
     async def get(self, path: str, /, **query: Any) -> Any:

@@ -52,7 +52,12 @@ class Tools:
         request = ctx.request_context.request
         if request is None:
             raise ToolError("These tools answer over HTTP only: connect to /mcp.")
-        return Caller(self._app, request)
+        caller = Caller(self._app, request)
+        if caller.who.csrf_token is not None:
+            raise ToolError(
+                "These tools take no browser's session: send an API key (Authorization: Bearer KEY) and no cookie."
+            )
+        return caller
 
     async def find_problems(
         self,
@@ -143,7 +148,10 @@ class Tools:
         made = await caller.post(
             "/evaluations", {"problem_id": problem_id, "source": source, "device": device, "by": by}
         )
-        return await self._judged(ctx, caller, made["id"], made["run_id"], wait_s)
+        try:
+            return await self._judged(ctx, caller, made["id"], made["run_id"], wait_s)
+        except ToolError as error:
+            raise ToolError(f"{error}\nThe evaluation is {made['id']}: call get_judgement with it.") from error
 
     async def get_judgement(
         self,
@@ -179,6 +187,7 @@ class Tools:
             self._context.hub,
             run_id,
             read,
+            first,
             lambda run: run["end_reason"] is not None,
             known=first["last_seq"],
             owner=caller.who.credential,

@@ -57,6 +57,7 @@ class Model(nn.Module):
         return x * 2
 def get_inputs(rows=64, hidden=4096):
     return [torch.randn(rows, hidden)]
+# warpwright origin: {"format":"sol","workloads":{"wide":{"axes":{"rows":64}},"secret":{"axes":{"rows":33}}}}
 '''
 PROBLEM = Problem(
     name="scale",

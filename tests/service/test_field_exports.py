@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from evaluator.problem import read_problem
 from evaluator.types import Candidate, Language, WorkloadFacts
 from service.errors import Conflict
 from service.exports import KERNELS, Export, Unsupported
+from service.exports.parts.standalone import calling
 from service.routers.downloads import send
 from tests.service.test_exports import RIGHT, export
 from tests.support import scripts
@@ -231,7 +233,7 @@ def test_sol_gets_a_problem_folder(tmp_path: Path) -> None:
 
 def test_an_imported_definition_gets_the_solution_alone(tmp_path: Path) -> None:
     told = {
-        "format": "flashinfer", "definition": "scale_h16", "op_type": "scale", "inputs": ["x", "s"], "scalars": ["s"],
+        "format": "flashinfer", "definition": "scale_h16", "op_type": "..", "inputs": ["x", "s"], "scalars": ["s"],
         "workloads": {"small": {"uuid": "u", "axes": {"rows": 8}, "inputs": {"x": {"type": "random"}}}},
     }  # fmt: skip
     kernel = (
@@ -240,9 +242,12 @@ def test_an_imported_definition_gets_the_solution_alone(tmp_path: Path) -> None:
     kernel += "        self.s = s\n\n    def forward(self, x):\n        return x * self.s\n"
     problem = kernel.replace("ModelNew", "Model") + "\n\ndef get_inputs():\n    return [torch.randn(8, 16)]\n\n\n"
     problem += f"def get_init_inputs():\n    return [2.0]\n\n\n# warpwright origin: {json.dumps(told)}\n"
-    folder = unpacked("flashinfer", field_export(problem, kernel), tmp_path)
+    made = field_export(problem, kernel)
+    other = dataclasses.replace(facts(8, "other"), constructor={"list": [3.0]})  # the call says which
+    folder = unpacked("flashinfer", dataclasses.replace(made, facts=(*made.facts, other)), tmp_path)
     files = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*.json*"))
     assert [name.split("/")[0] for name in files] == ["solutions", "traces"]
+    assert files[1] == "traces/other/scale_h16.jsonl", "no folder is called .."
     solution = json.loads((folder / files[0]).read_text())
     (folder / "main.py").write_text(solution["sources"][0]["content"], encoding="utf-8")
     right, shown = scripts.run(
@@ -251,6 +256,33 @@ def test_an_imported_definition_gets_the_solution_alone(tmp_path: Path) -> None:
         folder,
     )
     assert right, shown
+
+
+@pytest.mark.parametrize("form", ["gpumode", "flashinfer", "sol"])
+def test_equal_shapes_with_other_constructors_are_refused(form: str) -> None:
+    other = dataclasses.replace(facts(8, "other"), constructor={"list": [17]})
+    made = dataclasses.replace(field_export(), facts=(facts(8, "small"), other))
+    with pytest.raises(Unsupported, match=r"'other' has the shapes of another one"):
+        KERNELS[form].build(made)
+
+
+def test_unknown_shapes_get_a_module_only_where_all_constructors_agree() -> None:
+    def model(*rows: WorkloadFacts) -> Any:
+        names: dict[str, Any] = {}
+        exec(
+            "import torch\nModelNew = torch.nn.Linear\n" + calling(dataclasses.replace(field_export(), facts=rows)),
+            names,
+        )
+        return names["_ww_model"]
+
+    def fact(rows: int, width: int) -> WorkloadFacts:
+        return dataclasses.replace(facts(rows, str(rows)), constructor={"list": [16, width]})
+
+    assert model(fact(8, 4), fact(9, 4))([torch.ones(5, 16)]).out_features == 4
+    several = model(fact(8, 4), fact(9, 5))
+    assert [several([torch.ones(rows, 16)]).out_features for rows in (8, 9)] == [4, 5]
+    with pytest.raises(ValueError, match=r"no workload has the shapes \[\[5, 16\]\]"):
+        several([torch.ones(5, 16)])
 
 
 def test_flashinfer_bench_loads_builds_and_applies_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

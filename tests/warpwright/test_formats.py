@@ -81,6 +81,15 @@ def test_gpu_mode_folders_become_problems_without_being_run(tmp_path: Path, monk
     )
 
 
+def test_aliases_of_yaml_are_not_multiplied(tmp_path: Path) -> None:
+    """Six levels of nine aliases are a million words where they are written out."""
+    levels = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}'])}]" for n in range(1, 7)]
+    task = forms.TASK.replace("gpus: [H100]", "gpus: [*a6, H100]")
+    task = task.replace("config: {main: eval.py}", "config:\n  " + "\n  ".join(levels))
+    made, _ = read(str(forms.gpumode(tmp_path, task=task)))
+    assert '"gpus":["H100"]' in made.source
+
+
 def test_the_last_benchmark_is_the_workload_where_it_alone_is_ranked(tmp_path: Path) -> None:
     made, problem = read(str(forms.gpumode(tmp_path, task=forms.TASK.replace("ranking_by: geom", ""))))
     assert [one.sizes["rows"] for one in problem.workloads if not one.held_out] == [16]
@@ -137,7 +146,10 @@ CASES: list[tuple[Callable[..., Path], dict[str, Any], str]] = [
     (forms.gpumode, {"task": "!!python/object/apply:os.system [ls]"}, "not YAML"),
     (forms.gpumode, {"task": forms.TASK.replace("lang: py", "lang: cu")}, "written in 'cu'"),
     (forms.gpumode, {"task": forms.TASK + "multi_gpu: true\n"}, "several GPUs"),
-    (forms.gpumode, {"task": forms.TASK.replace("rows: 8", "rows: [8]")}, r"'rows' of benchmarks is \[8\]"),
+    (forms.gpumode, {"task": forms.TASK.replace("rows: 8", "rows: [8]")}, "'rows' of benchmarks is a list"),
+    (forms.gpumode, {"task": forms.TASK.replace("lang: py", "lang: [py]")}, "written in 'list'"),
+    (forms.gpumode, {"task": forms.TASK.replace("gpus: [H100]", "gpus: H100")}, "gpus is a str in place of a list"),
+    (forms.gpumode, {"task": forms.TASK.replace("../shared.py", "../../shared.py")}, "lies outside of"),
     (forms.gpumode, {"task": forms.TASK.replace("rows:", "lines:")}, "takes no 'lines'"),
     (forms.gpumode, {"reference": UNCHECKED}, "has no check_implementation"),
     (
@@ -156,6 +168,9 @@ CASES: list[tuple[Callable[..., Path], dict[str, Any], str]] = [
         "y has the dtype 'float4_e2m1'",
     ),
     (forms.flashinfer, {"changes": {"op_type": None, "name": "gather_scale", "axes": 3}}, "axes is a map"),
+    (forms.flashinfer, {"changes": {"name": "/x"}}, "has the name '/x'"),
+    (forms.flashinfer, {"changes": {"outputs": {"y": {"shape": [{}], "dtype": "int8"}}}}, r"shape of y is \[{}\]"),
+    (forms.sol, {"changes": {"custom_inputs_entrypoint": ["make"]}}, "no such function"),
     (forms.flashinfer, {"inputs": {"s": {"type": "random"}}}, "needs a value"),
     (
         forms.flashinfer,

@@ -127,7 +127,9 @@ def _tensors(data: Any, key: str, axes: set[str], where: str, *, sol: bool) -> d
                 f"{where}: {name} has the dtype {dtype!r}, which the judge does not draw or compare: give it packed in "
                 f"int8 with a reference that unpacks it; it can be {', '.join(SOL_DTYPES if sol else DTYPES)}"
             )
-        if shape is not None and (not isinstance(shape, list) or any(one not in axes for one in shape)):
+        if shape is not None and not (
+            isinstance(shape, list) and all(isinstance(one, str) and one in axes for one in shape)
+        ):
             raise CannotImport(f"{where}: the shape of {name} is {shape!r}: a list of names of axes, or null")
         found[str(name)] = Tensor(None if shape is None else tuple(shape), str(dtype))
     return found
@@ -144,7 +146,7 @@ def _check_reference(text: str, where: str, inputs: list[str], entry: str | None
         raise CannotImport(
             f"{where}: run takes {', '.join(names)}, but inputs are {', '.join(inputs)}: they must agree"
         )
-    if entry is not None and entry not in functions:
+    if entry is not None and (not isinstance(entry, str) or entry not in functions):
         raise CannotImport(f"{where}: custom_inputs_entrypoint is {entry!r}, and reference has no such function")
     stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)} | stored

@@ -7,6 +7,7 @@ safetensors files (page tables, lengths) are written into the problem file, floa
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ def read(path: Path, most: int) -> Imported:
     if root is None:
         raise CannotImport(f"{path} does not lie in a folder `definitions` of a data set")
     definition = definitions.read(read_json(read_text(path), path.name), path.name, sol=False)
+    if not re.fullmatch(r"\w[\w.+-]*", definition.name):  # it names files, and no pattern of them
+        raise CannotImport(
+            f"{path.name} has the name {definition.name[:80]!r}: a name is letters, digits, and _ . + - after the first"
+        )
     entries = [
         one["workload"]
         for one in lines(sorted((root / "workloads").rglob(f"{definition.name}.jsonl")))

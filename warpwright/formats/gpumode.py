@@ -47,11 +47,12 @@ def read(folder: Path, most: int) -> Imported:
     """Raises CannotImport."""
     task = _task(folder)
     files = {path.stem: path for path in folder.glob("*.py")}
-    for entry in task.get("files") or []:
-        source = entry.get("source", "") if isinstance(entry, dict) else ""
-        path = (folder / str(source)).resolve()
-        if str(source).endswith(".py") and path.is_file():
-            files.setdefault(path.stem, path)
+    for entry in _entries(task, "files"):
+        source = entry.get("source") if isinstance(entry, dict) else None
+        if isinstance(source, str) and source.endswith(".py"):
+            path = _within(folder, source)
+            if path.is_file():
+                files.setdefault(path.stem, path)
     reference = folder / "reference.py"
     if not reference.is_file():
         raise CannotImport(f"{folder.name} has no reference.py with generate_input and ref_kernel")
@@ -71,7 +72,8 @@ def read(folder: Path, most: int) -> Imported:
     settings = workloads_setting(_workloads(shown, held_out)) + gpumode_checks.setting(tolerance)
     name = file_name(folder.name)
     origin = {
-        "format": "gpumode", "leaderboard": folder.name, "gpus": [str(one) for one in task.get("gpus") or []],
+        "format": "gpumode", "leaderboard": folder.name,
+        "gpus": [one for one in _entries(task, "gpus") if isinstance(one, str)],
         "packed": body.packed, "buffers": buffers, "commit": commit_of(folder),
     }  # fmt: skip
     about = f"{folder.name}, a problem of GPU MODE in the user's own checkout. Its licence has terms: see there."
@@ -82,6 +84,25 @@ def read(folder: Path, most: int) -> Imported:
             f"output buffers ({', '.join(buffers)}) are allocated in each call: a kernel returns new tensors",
         )
     return Imported(name=name, source=text, notes=(*notes, *gpumode_checks.notes(tolerance)))
+
+
+def _within(folder: Path, source: str) -> Path:
+    """Return the path of a file of the task. Raises CannotImport outside of the checkout, or of the folder's parent."""
+    if "\0" in source:
+        raise CannotImport(f"{folder.name}/task.yml names the file {source!r}, which no file is called")
+    own = folder.absolute()
+    root = next((one for one in (own, *own.parents) if (one / ".git").exists()), own.parent).resolve()
+    path = (own / source).resolve()
+    if not path.is_relative_to(root):
+        raise CannotImport(f"{folder.name}/task.yml names the file {source!r}, which lies outside of {root}")
+    return path
+
+
+def _entries(task: Mapping[str, Any], key: str) -> list[Any]:
+    entries = task.get(key) or []
+    if not isinstance(entries, list):
+        raise CannotImport(f"task.yml: {key} is a {type(entries).__name__} in place of a list")
+    return entries
 
 
 def _task(folder: Path) -> dict[str, Any]:
@@ -98,9 +119,8 @@ def _task(folder: Path) -> dict[str, Any]:
             f"{folder.name}/task.yml has the unknown key {unknown[0]!r}, which its own loader refuses too"
         )
     if task.get("lang", "py") != "py":
-        raise CannotImport(
-            f"{folder.name} is written in {task['lang']!r}: only lang: py has a Python reference to read"
-        )
+        lang = task["lang"] if isinstance(task["lang"], str) else type(task["lang"]).__name__
+        raise CannotImport(f"{folder.name} is written in {lang!r}: only lang: py has a Python reference to read")
     if task.get("multi_gpu"):
         raise CannotImport(f"{folder.name} needs several GPUs (multi_gpu): a kernel is judged on one device")
     return task
@@ -132,8 +152,8 @@ def _specs(task: Mapping[str, Any], most: int) -> tuple[list[Spec], list[Spec], 
 def _list(task: Mapping[str, Any], key: str) -> list[Spec]:
     """Return the specs without their seeds and without repetitions: the judge seeds each draw itself."""
     found: list[Spec] = []
-    entries = task.get(key) or []
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+    entries = _entries(task, key)
+    if not all(isinstance(one, dict) for one in entries):
         raise CannotImport(f"task.yml: {key} is a list of maps, such as {{size: 1024, seed: 1}}")
     for entry in entries:
         spec = {str(name): _value(key, name, value) for name, value in entry.items() if name != "seed"}
@@ -147,7 +167,8 @@ def _value(key: str, name: Any, value: Any) -> Any:
         return str(value)  # their evaluator hands words over as text
     if not isinstance(value, int | float | str) or not str(name).isidentifier():
         raise CannotImport(
-            f"task.yml: {name!r} of {key} is {value!r}: values are numbers or words; give the parts names of their own"
+            f"task.yml: {name!r} of {key} is a {type(value).__name__}: values are numbers or words; give the "
+            "parts names of their own"
         )
     return value
 

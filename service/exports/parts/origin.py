@@ -23,9 +23,10 @@ def origin(source: str, form: str) -> dict[str, Any]:
 
 
 def text(told: dict[str, Any], key: str, default: str = "") -> str:
-    """Return a word of an origin: one line of plain characters."""
+    """Return a word of an origin: one line of plain characters that is good for a file's name."""
     value = told.get(key)
-    return re.sub(r"[^\w.+-]", "_", value)[:200] if isinstance(value, str) and value else default
+    plain = re.sub(r"[^\w.+-]", "_", value)[:200].lstrip(".") if isinstance(value, str) else ""
+    return plain or default
 
 
 def names(told: dict[str, Any], key: str) -> list[str]:

@@ -36,7 +36,7 @@ def solution(export: Export, described: Described, *, sol: bool) -> dict[str, An
     text = "\n".join(
         [
             f'"""{header(export, alone=True)}"""\n',
-            future + kernel + calling(export, weights=bool(described.weights)),
+            future + kernel + calling(export, weights=bool(described.weights), given=described.own is None),
             _RUN.format(parameters=", ".join(described.inputs), model=built, tensors=tensors).lstrip("\n"),
         ]
     )

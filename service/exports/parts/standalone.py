@@ -24,6 +24,7 @@ import torch as _ww_torch
 
 # The constructor's arguments by the shapes of the tensors, as they were verified.
 _ww_arguments = {arguments}
+_ww_default = {default}  # for all other shapes; None where the workloads differ
 _ww_built = {{}}
 
 
@@ -31,7 +32,9 @@ def _ww_model(tensors, arguments=None):
     """Return the kernel's module: built once for its arguments and device."""
     if arguments is None:
         shapes = [list(one.shape) for one in tensors]
-        arguments = next((given for known, given in _ww_arguments if known == shapes), _ww_arguments[0][1])
+        arguments = next((given for known, given in _ww_arguments if known == shapes), _ww_default)
+    if arguments is None:
+        raise ValueError(f"no workload has the shapes {{shapes}}: the constructor's arguments are not known")
     device = tensors[0].device
     key = f"{{arguments}} {{device}}"
     if key not in _ww_built:
@@ -67,20 +70,35 @@ def kernel_module(export: Export, *, taken: str) -> tuple[str, str]:
     return future, (_NATIVE.format(text=raw_literal(native)) + "\n\n" if native else "") + source.strip() + "\n"
 
 
-def calling(export: Export, *, kind: str = "ModelNew", weights: bool = False) -> str:
-    """Return functions that build a module of the class `kind` and give it weights."""
-    rows = []
+def calling(export: Export, *, kind: str = "ModelNew", weights: bool = False, given: bool = False) -> str:
+    """Return functions that build a module of the class `kind` and give it weights. Raise Unsupported.
+
+    With `given`, every call hands the constructor's arguments over, and shapes need not tell them.
+    """
+    known = {} if given else _constructors(export)
+    table = "[\n" + "".join(f"    ({shapes}, {text}),\n" for shapes, text in known.items()) + "]"
+    texts = set(known.values()) or {"[]"}
+    default = texts.pop() if len(texts) == 1 else "None"
+    return _CALLING.format(kind=kind, arguments=table, default=default, train=export.problem.train) + (
+        _WEIGHTS.format() if weights else ""
+    )
+
+
+def _constructors(export: Export) -> dict[str, str]:
+    """Return the constructor's arguments by the tensors' shapes, both as Python. Raise Unsupported."""
+    known: dict[str, str] = {}
     for fact in export.facts:
         constructor = "[]" if fact.constructor is None else literal(fact.constructor)
         if "..." in constructor:
             raise Unsupported(
                 "the constructor takes tensors, which this format cannot carry: make them inputs of forward"
             )
-        rows.append(f"    ({tensor_shapes(fact)!r}, {constructor}),")
-    table = "[\n" + "\n".join(dict.fromkeys(rows)) + "\n]" if rows else "[([], [])]"
-    return _CALLING.format(kind=kind, arguments=table, train=export.problem.train) + (
-        _WEIGHTS.format() if weights else ""
-    )
+        if known.setdefault(repr(tensor_shapes(fact)), constructor) != constructor:
+            raise Unsupported(
+                f"the workload {fact.workload!r} has the shapes of another one and other arguments of the constructor, "
+                "and this format tells workloads by shapes alone: give it shapes of its own"
+            )
+    return known
 
 
 def _bound(source: str) -> set[str]:

@@ -124,15 +124,23 @@ def _name(full: str, taken: Mapping[str, Any]) -> str:
 def _told(part: Part, traced: Traced, structure: str, share: float) -> dict[str, Any]:
     """Return what put_back needs to know of a part."""
     target = part.target
-    state = []
-    if isinstance(target, torch.nn.Module):
-        state = [
-            [name, list(t.shape), str(t.dtype)] for name, t in (*target.named_parameters(), *target.named_buffers())
-        ]
+    module = target if isinstance(target, torch.nn.Module) else None
     arguments = traced.forms[0].arguments
     leaves, spec = pytree.tree_flatten(arguments)
+    dtypes = [str(one.dtype) for one in leaves if isinstance(one, torch.Tensor)]  # equal in all forms of one structure
     return {
-        "class": part.name, "repr": repr(target), "state": state, "share": round(share, 4), "calls": part.calls,
+        "class": part.name, "repr": repr(target), "state": _state(module) if module is not None else [],
+        "constants": list(traced.constants),
+        "training": [one.training for one in module.modules()] if module is not None else [],
+        "share": round(share, 4), "calls": part.calls,
+        "forms": [[list(pair) for pair in zip(form.shapes, dtypes, strict=True)] for form in traced.forms],
         "structure": str(spec), "others": [repr(one) for one in leaves if not isinstance(one, torch.Tensor)],
         "kept": list(traced.kept), "output": traced.output, "operations": traced.nodes,
     }  # fmt: skip
+
+
+def _state(module: torch.nn.Module) -> list[list[Any]]:
+    """Return each tensor's name, shape, dtype, and the first name of the same tensor, as put_back does."""
+    own = (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))
+    first: dict[int, str] = {}
+    return [[name, list(t.shape), str(t.dtype), first.setdefault(id(t), name)] for name, t in own]

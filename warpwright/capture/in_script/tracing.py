@@ -21,6 +21,7 @@ _RANDOM = ("dropout", "bernoulli", "rand", "randn", "randint", "multinomial", "n
 _NAMESPACES = ("aten", "prims")
 _TAKEN = ("torch", "operator", "self")
 _OWNERS = {"operator": operator, "torch": torch}
+MOST_LITERAL = 1024  # elements of a tensor that is written out
 
 
 class CannotTrace(Exception):
@@ -47,11 +48,13 @@ class Flat(torch.nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A part's graph as code. `state` has its tensors by name, `inputs` the names of the tensors among the arguments,
+    """A part's graph as code. `state` has its tensors by name, `constants` the names of those that the target does not
+    own as parameters or buffers, `inputs` the names of the tensors among the arguments,
     `others` the remaining leaves as text, `output` the structure with numbers for tensors."""
 
     lines: tuple[str, ...]
     state: dict[str, torch.Tensor]
+    constants: tuple[str, ...]
     inputs: tuple[str, ...]
     kept: tuple[int, ...]
     output: Any
@@ -139,6 +142,7 @@ class _Writer:
         self._program, self._forms, self._most, self._arguments = program, tuple(forms), most_nodes, arguments
         self._names: dict[str, str] = {}
         self._state: dict[str, torch.Tensor] = {}
+        self._constants: list[str] = []
 
     def write(self) -> Traced:
         inputs, kept = self._inputs()
@@ -154,8 +158,9 @@ class _Writer:
         made, template = self._output(output.args[0])
         returned = made[0] if len(made) == 1 else f"({', '.join(made)})"
         return Traced(
-            (*lines, f"return {returned}"), self._state, tuple(inputs), tuple(kept), template, len(nodes), self._forms
-        )
+            (*lines, f"return {returned}"), self._state, tuple(self._constants), tuple(inputs), tuple(kept), template,
+            len(nodes), self._forms,
+        )  # fmt: skip
 
     def _inputs(self) -> tuple[list[str], list[int]]:
         """Return the names of the tensors among the arguments that are read, and their places among all tensors."""
@@ -175,11 +180,27 @@ class _Writer:
             elif users.get(name):
                 if not isinstance(state.get(spec.target), torch.Tensor):
                     raise CannotTrace(f"it needs {spec.target}, which is no tensor")
-                constant = spec.kind.name == "CONSTANT_TENSOR"
-                target = spec.target.replace(".", "_") if constant else spec.target.removeprefix("target.")
-                self._state[target] = state[spec.target]
+                target = spec.target.removeprefix("target.")
+                if spec.kind.name == "CONSTANT_TENSOR":
+                    target = self._constant(target, state[spec.target])
+                else:
+                    self._state[target] = state[spec.target]
                 self._names[name] = _path(target)
         return inputs, kept
+
+    def _constant(self, target: str, tensor: torch.Tensor) -> str:
+        """Keep a tensor whose values must be written out, since put_back cannot fill it. Return its name."""
+        if tensor.is_floating_point() and tensor.numel() > MOST_LITERAL:
+            raise CannotTrace(
+                f"it keeps the tensor {target} of {tensor.numel()} elements, too many to write out, outside of its "
+                "parameters and buffers: register it as a buffer (register_buffer)"
+            )
+        name = f"constant_{target.replace('.', '_')}"
+        while name in self._state or f"target.{name}" in (*self._program.state_dict, *self._program.constants):
+            name += "_"
+        self._state[name] = tensor.detach()  # a parameter would be drawn
+        self._constants.append(name)
+        return name
 
     def _line(self, node: Any) -> str:
         target = node.target

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 
 from .recording import Part
-from .tracing import CannotTrace, Traced, tensors_of
+from .tracing import MOST_LITERAL, CannotTrace, Traced, tensors_of
 
-_MOST_LITERAL = 1024  # elements of a buffer that is written out
 _HELPERS = '''
 def _own(module, name, value):
     """Register a parameter or buffer under its dotted name."""
@@ -136,7 +135,7 @@ def _made(name: str, tensor: torch.Tensor) -> str:
         and torch.equal(flat, torch.arange(flat.numel()).to(flat))
     ):
         return f"torch.arange({flat.numel()}, dtype={kind}).reshape({shape})"
-    if flat.numel() <= _MOST_LITERAL:
+    if flat.numel() <= MOST_LITERAL:
         values = re.sub(r"\b(inf|nan)\b", r"float('\1')", repr(flat.tolist()))
         return f"torch.tensor({values}, dtype={kind}).reshape({shape})"
     if not tensor.dtype.is_floating_point:
