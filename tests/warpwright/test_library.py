@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,14 @@ from torch import nn
 
 import warpwright
 from tests.warpwright.fake_api import FakeApi, run_object
+from warpwright.api import Client
+from warpwright.cli.sessions import Session
 from warpwright.errors import BadUsage, Unreachable
+from warpwright.library import optimizing
 from warpwright.library.errors import NotPortable
-from warpwright.library.problems import Portable, arguments_of, bind, portable, signature_of
+from warpwright.library.problems import Portable, arguments_of, bind, code_of, portable, signature_of
 from warpwright.library.verifying import verify
+from warpwright.stack.data_folder import DataFolder
 
 EPS = 1e-5
 OUTSIDE = torch.ones(3)
@@ -118,6 +123,7 @@ def test_a_function_or_module_becomes_a_file_that_answers_alike(
     problem = problem_of(target, inputs)
     assert words in problem.source
     assert problem.source == problem_of(target, inputs).source
+    assert code_of(problem.source) is not None
 
 
 def shadow(x: torch.Tensor) -> torch.Tensor:
@@ -220,6 +226,23 @@ def test_without_a_champion_the_original_comes_back_with_the_reason(api: FakeApi
         assert optimized(api, shadow, X) is shadow
 
 
+def test_its_own_stack_waits_for_other_processes_with_a_bound(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    @contextlib.contextmanager
+    def session(*_: Any, **wanted: Any) -> Iterator[Session]:
+        asked.update(wanted)
+        with Client(api.url) as client:
+            yield Session(client, lambda: None, tmp_path)
+
+    monkeypatch.setattr(optimizing, "open_session", session)
+    api.kernel = KERNEL
+    warpwright.optimize(attend, (X, torch.rand(16)), seconds=5, data=tmp_path, quiet=True)
+    assert 0 < asked["linger_s"] <= 60
+
+
 def test_bad_use_and_no_service_are_errors() -> None:
     with pytest.raises(BadUsage, match="above 0"):
         warpwright.optimize(rms, X, seconds=0)
@@ -245,13 +268,46 @@ def test_the_decorator_runs_the_champion_that_was_kept_or_that_a_service_has(api
     assert api.asked[asked:].count(("GET", "/api/v1/problems")) == 1
 
 
-def test_a_problem_of_that_name_with_other_code_is_not_believed(api: FakeApi) -> None:
+OTHER = "class Model(nn.Module):\n    def forward(self, x, w):\n        return 0 * x\n"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda source: source.replace("EPS = 1e-05", "EPS = 1e-06"),
+        lambda source: source + "\n\n" + OTHER,
+        lambda source: source.replace('""\n', f'""\nimport torch.nn as nn\n{OTHER}"""Next."""\n', 1),
+        lambda source: source.replace("def get_inputs():\n", "def get_inputs():\n    global Model\n    Model = None\n"),
+        lambda source: source.replace("return [", "return [setattr(Model, 'forward', abs), "),
+        lambda source: source.replace("return [", "return [torch.hub.load('a', 'b'), "),
+        lambda source: source.replace("\n\n\ndef get_i", "\nMUTATES = setattr(Model, 'forward', abs)\ndef get_i"),
+    ],
+    ids=["constant", "after", "before", "statement", "drawn", "loaded", "mutates"],
+)
+def test_a_problem_of_that_name_with_other_code_is_not_believed(api: FakeApi, forge: Callable[[str], str]) -> None:
     w = torch.rand(16)
     problem = problem_of(attend, (X, w))
     api.champion, api.known_keys = KERNEL, [problem.key]
-    api.problem_source = problem.source.replace("EPS = 1e-05", "EPS = 1e-06")
+    api.problem_source = forge(problem.source)
+    assert api.problem_source != problem.source
     served = warpwright.kernel(server=api.url)(attend)
     assert torch.equal(served(X, w), attend(X, w))
+
+
+def test_the_decorator_believes_only_a_stack_whose_owner_lives(api: FakeApi, tmp_path: Path) -> None:
+    w = torch.rand(16)
+    problem = problem_of(attend, (X, w))
+    api.champion, api.known_keys, api.problem_source = KERNEL, [problem.key], problem.source
+    folder = DataFolder(tmp_path)
+    with folder.locked():
+        folder.publish(api.url, stays=True)
+        left = (tmp_path / "stack.json").read_text()
+    (tmp_path / "stack.json").write_text(left)  # as a killed owner leaves it
+    assert torch.equal(warpwright.kernel(data=tmp_path)(attend)(X, w), attend(X, w))
+    assert api.asked == [], "whatever listens there now gets no key"
+    with folder.locked():
+        folder.publish(api.url, stays=True)
+        assert not warpwright.kernel(data=tmp_path)(attend)(X, w).any()
 
 
 def test_the_decorator_warns_once_and_runs_the_function_where_it_cannot_look(api: FakeApi) -> None:

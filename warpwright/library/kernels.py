@@ -78,16 +78,20 @@ def _champion(target: Callable[..., Any], call: Call, server: str | None, data: 
 
 def _fetch(problem: Portable, kind: Any, path: Path, server: str | None, data: Path | None) -> bool:
     """Save the service's champion; return False where there is no service or no champion. Raises WarpwrightError."""
-    url = server or os.environ.get("WARPWRIGHT_SERVER")
-    if url is None:
-        folder = data or paths.default_data_dir()
-        running = DataFolder(folder.absolute()).running() if (folder / "stack.json").is_file() else None
-        if running is None:
-            return False
-        url = running.url
+    if url := server or os.environ.get("WARPWRIGHT_SERVER"):
+        return _fetch_from(url, problem, kind, path)
+    folder = data or paths.default_data_dir()
+    if not (folder / "stack.json").is_file():
+        return False
+    with DataFolder(folder.absolute()).joined() as running:
+        return running is not None and _fetch_from(running.url, problem, kind, path)
+
+
+def _fetch_from(url: str, problem: Portable, kind: Any, path: Path) -> bool:
+    code = code_of(problem.source)
     with Client(url, timeout_s=TIMEOUT_S) as client:
         for found in client.each(client.list_problems, q=problem.key):
-            if code_of(client.get_problem(found.id).source or "") != code_of(problem.source):
+            if code is None or code_of(client.get_problem(found.id).source or "") != code:
                 continue  # another problem under this name: its champion was judged against something else
             try:
                 write_bytes(path, client.download_problem(found.id, device=kind))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,18 @@ from warpwright.library.sources import RESERVED, Sources
 
 MOST_CHARACTERS = 500_000
 RECIPE = "def get_inputs():"
+_WRITTEN = re.compile(
+    r'"""(?:(?!""")[^\n\\])*"""\n(?P<code>.*)\n'
+    rf"{re.escape(RECIPE)}\n    return (?P<drawn>\[[^\n]*\])\n*",
+    re.DOTALL,
+)
+"""A problem file as `portable` writes it: a title, code, and one line that draws the inputs."""
+_MUTATES = re.compile(r"MUTATES = \[[0-9, ]*\]")
+_DRAWS = frozenset({"rand", "randn", "randint", "permute", "to"})
+_DRAWN_OF = (
+    *(ast.List, ast.Load, ast.Constant, ast.keyword, ast.BinOp, ast.operator),
+    *(ast.UnaryOp, ast.USub, ast.Compare, ast.Lt),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +175,35 @@ def is_plain(module: Any, call: Call) -> bool:
     return not call.constants and list(call.tensors) == list(signature_of(module).parameters)
 
 
-def code_of(source: str) -> str:
-    """Return the code of a problem file without the recipe of its inputs, whose ranges differ from call to call."""
-    code = source.partition(RECIPE)[0].partition('"""\n')[2]
-    return "\n".join(line for line in code.splitlines() if line and not line.startswith("MUTATES = "))
+def code_of(source: str) -> str | None:
+    """Return the code of a problem file without its title and the recipe of its inputs, which differ from call to call.
+
+    Return None for a file that is not written as `portable` writes it: code could hide in what is left out.
+    """
+    written = _WRITTEN.fullmatch(source)
+    if written is None or not _only_draws(written["drawn"]):
+        return None
+    return "\n".join(line for line in written["code"].split("\n") if line and not _MUTATES.fullmatch(line))
+
+
+def _only_draws(text: str) -> bool:
+    """Return True if an expression only draws tensors, as recipes do."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(_is_draw(node) for node in ast.walk(tree.body))
+
+
+def _is_draw(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return name == "torch"
+        case ast.Attribute(value=ast.Name(id="torch")):
+            return True  # a dtype, or a function, whose call is looked at too
+        case ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _DRAWS
+    return isinstance(node, _DRAWN_OF)
 
 
 def load_text(text: str, name: str) -> ModuleType:
