@@ -75,7 +75,7 @@ def optimize(
         return _original(target, f"{headline(summary)} The original is returned; the run is {run.id}")
     if not quiet:
         say(f"{problem.name}: {headline(summary)} {path}")
-    replaced: F = drop_in(target, load_file(path), call)
+    replaced: F = drop_in(target, load_file(path), call, problem.baked)
     return replaced
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
+from warpwright.library.baked import Baked
 from warpwright.library.errors import NotPortable
 from warpwright.library.literals import literal, torch
 from warpwright.library.modules import ModuleWriter
@@ -58,12 +59,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """A problem file. `key` is the same for every call of a function with inputs of these shapes."""
+    """A problem file. `key` is the same for every call of a function with inputs of these shapes.
+
+    A kernel for it is right while every value in `baked` holds.
+    """
 
     name: str
     source: str
     key: str
     call: Call
+    baked: tuple[Baked, ...] = ()
 
 
 def arguments_of(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -137,7 +142,7 @@ def portable(target: Callable[..., Any], call: Call, name: str | None = None) ->
     )
     if len(text) > MOST_CHARACTERS:
         raise NotPortable(f"{title!r} needs {len(text)} characters of source; give a smaller part of it")
-    return Portable(name=title, source=text, key=key, call=call)
+    return Portable(name=title, source=text, key=key, call=call, baked=tuple(sources.baked))
 
 
 def _parameters(call: Call) -> str:
