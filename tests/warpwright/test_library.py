@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import math
 import subprocess
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +21,16 @@ from torch import nn
 
 import warpwright
 from tests.warpwright.fake_api import FakeApi, run_object
+from warpwright import paths
+from warpwright.api import Client
+from warpwright.cli.sessions import Session
 from warpwright.errors import BadUsage, Unreachable
+from warpwright.library import kernels, optimizing
 from warpwright.library.errors import NotPortable
-from warpwright.library.problems import Portable, arguments_of, bind, portable, signature_of
+from warpwright.library.loading import load_file
+from warpwright.library.problems import Portable, arguments_of, bind, code_of, portable, signature_of
 from warpwright.library.verifying import verify
+from warpwright.stack.data_folder import DataFolder
 
 EPS = 1e-5
 OUTSIDE = torch.ones(3)
@@ -118,6 +128,25 @@ def test_a_function_or_module_becomes_a_file_that_answers_alike(
     problem = problem_of(target, inputs)
     assert words in problem.source
     assert problem.source == problem_of(target, inputs).source
+    assert code_of(problem.source) is not None
+
+
+def scaled(x: torch.Tensor, w: torch.Tensor, step: float) -> torch.Tensor:
+    return x * w * step
+
+
+class Rms(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return rms(x)
+
+
+@torch.no_grad()
+def decorated(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def calls_decorated(x: torch.Tensor) -> torch.Tensor:
+    return decorated(x)
 
 
 def shadow(x: torch.Tensor) -> torch.Tensor:
@@ -142,6 +171,7 @@ class Hidden(nn.Module):
     [
         (shadow, X, "reads the tensor 'OUTSIDE' from outside"),
         (foreign, X, "uses the module 'warpwright', which the judge does not have"),
+        (calls_decorated, X, "uses the function 'decorated', which is decorated"),
         (lambda x: x, X, "a def of its own"),
         (torch.softmax, X, "call it from a def of your own"),
         (Hidden(), X, "table is a tensor that is no parameter and no buffer"),
@@ -220,6 +250,23 @@ def test_without_a_champion_the_original_comes_back_with_the_reason(api: FakeApi
         assert optimized(api, shadow, X) is shadow
 
 
+def test_its_own_stack_waits_for_other_processes_with_a_bound(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    @contextlib.contextmanager
+    def session(*_: Any, **wanted: Any) -> Iterator[Session]:
+        asked.update(wanted)
+        with Client(api.url) as client:
+            yield Session(client, lambda: None, tmp_path)
+
+    monkeypatch.setattr(optimizing, "open_session", session)
+    api.kernel = KERNEL
+    warpwright.optimize(attend, (X, torch.rand(16)), seconds=5, data=tmp_path, quiet=True)
+    assert 0 < asked["linger_s"] <= 60
+
+
 def test_bad_use_and_no_service_are_errors() -> None:
     with pytest.raises(BadUsage, match="above 0"):
         warpwright.optimize(rms, X, seconds=0)
@@ -245,13 +292,137 @@ def test_the_decorator_runs_the_champion_that_was_kept_or_that_a_service_has(api
     assert api.asked[asked:].count(("GET", "/api/v1/problems")) == 1
 
 
-def test_a_problem_of_that_name_with_other_code_is_not_believed(api: FakeApi) -> None:
+OTHER = "class Model(nn.Module):\n    def forward(self, x, w):\n        return 0 * x\n"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda source: source.replace("EPS = 1e-05", "EPS = 1e-06"),
+        lambda source: source + "\n\n" + OTHER,
+        lambda source: source.replace('""\n', f'""\nimport torch.nn as nn\n{OTHER}"""Next."""\n', 1),
+        lambda source: source.replace("def get_inputs():\n", "def get_inputs():\n    global Model\n    Model = None\n"),
+        lambda source: source.replace("return [", "return [setattr(Model, 'forward', abs), "),
+        lambda source: source.replace("return [", "return [torch.hub.load('a', 'b'), "),
+        lambda source: source.replace("\n\n\ndef get_i", "\nMUTATES = setattr(Model, 'forward', abs)\ndef get_i"),
+    ],
+    ids=["constant", "after", "before", "statement", "drawn", "loaded", "mutates"],
+)
+def test_a_problem_of_that_name_with_other_code_is_not_believed(api: FakeApi, forge: Callable[[str], str]) -> None:
     w = torch.rand(16)
     problem = problem_of(attend, (X, w))
     api.champion, api.known_keys = KERNEL, [problem.key]
-    api.problem_source = problem.source.replace("EPS = 1e-05", "EPS = 1e-06")
+    api.problem_source = forge(problem.source)
+    assert api.problem_source != problem.source
     served = warpwright.kernel(server=api.url)(attend)
     assert torch.equal(served(X, w), attend(X, w))
+
+
+def test_the_decorator_believes_only_a_stack_whose_owner_lives(api: FakeApi, tmp_path: Path) -> None:
+    w = torch.rand(16)
+    problem = problem_of(attend, (X, w))
+    api.champion, api.known_keys, api.problem_source = KERNEL, [problem.key], problem.source
+    folder = DataFolder(tmp_path)
+    with folder.locked():
+        folder.publish(api.url, stays=True)
+        left = (tmp_path / "stack.json").read_text()
+    (tmp_path / "stack.json").write_text(left)  # as a killed owner leaves it
+    assert torch.equal(warpwright.kernel(data=tmp_path)(attend)(X, w), attend(X, w))
+    assert api.asked == [], "whatever listens there now gets no key"
+    with folder.locked():
+        folder.publish(api.url, stays=True)
+        assert not warpwright.kernel(data=tmp_path)(attend)(X, w).any()
+
+
+GATED = """
+import sys
+gate = sys.modules["gate"]
+gate.entered.set()
+gate.go.wait(10)
+class ModelNew: ...
+"""
+
+
+def test_a_kernel_is_seen_only_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = SimpleNamespace(entered=threading.Event(), go=threading.Event())
+    monkeypatch.setitem(sys.modules, "gate", gate)
+    path, whole = tmp_path / "gated.py", list[bool]()
+    path.write_text(GATED)
+    threads = [threading.Thread(target=lambda: whole.append(hasattr(load_file(path), "ModelNew"))) for _ in range(2)]
+    threads[0].start()
+    assert gate.entered.wait(10)
+    threads[1].start()
+    threads[1].join(0.2)  # without a lock it ends here, with half a module
+    gate.go.set()
+    for thread in threads:
+        thread.join(10)
+    assert whole == [True, True]
+
+
+def test_the_decorator_looks_up_a_bounded_number_of_forms(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "MOST_FORMS", 2)
+    served, w = warpwright.kernel(server=api.url)(scaled), torch.rand(16)
+    for step in range(4):
+        assert torch.equal(served(X, w, step / 10), scaled(X, w, step / 10))
+    assert api.asked.count(("GET", "/api/v1/problems")) == 2
+
+
+def test_a_champion_that_cannot_be_loaded_is_a_warning(api: FakeApi) -> None:
+    api.kernel, w = KERNEL, torch.rand(16)
+    optimized(api, attend, (X, w))
+    (kept,) = (paths.default_data_dir() / "kernels").iterdir()
+    kept.write_text("1 / 0")
+    local = warpwright.kernel(attend)
+    with pytest.warns(warpwright.OptimizeWarning, match="runs as it is written: ZeroDivisionError"):
+        assert torch.equal(local(X, w), attend(X, w))
+    assert torch.equal(local(X, w), attend(X, w))
+
+
+def closed() -> tuple[Callable[..., Any], Callable[[float], None], list[int]]:
+    gain, shifts = 2.0, [1]
+
+    def inner(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return x * w * gain + shifts[0]
+
+    def change(value: float) -> None:
+        nonlocal gain
+        gain = value
+
+    return inner, change, shifts
+
+
+@pytest.mark.parametrize("replaced", [optimized, lambda api, target, inputs: warpwright.kernel(target)])
+def test_a_changed_value_from_outside_is_the_originals(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, replaced: Callable[..., Any]
+) -> None:
+    api.kernel, w = KERNEL, torch.rand(16)
+    optimized(api, attend, (X, w))
+    fast = replaced(api, attend, (X, w))
+    assert not fast(X, w).any()
+    monkeypatch.setattr(sys.modules[__name__], "EPS", 0.5)
+    assert torch.equal(fast(X, w), attend(X, w))
+    inner, change, shifts = closed()
+    optimized(api, inner, (X, w))
+    fast = replaced(api, inner, (X, w))
+    assert not fast(X, w).any()
+    change(3.0)
+    assert torch.equal(fast(X, w), inner(X, w))
+    change(2.0)
+    assert not fast(X, w).any()
+    shifts[0] = 5
+    assert torch.equal(fast(X, w), inner(X, w))
+
+
+def test_a_module_that_reads_a_changed_value_is_the_original(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.kernel = (
+        BLOCK.replace("torch.nn.LayerNorm", "torch.nn.Module")
+        .replace("(16,)", "")
+        .replace("return self.weight.expand_as(x)", "return torch.zeros_like(x)")
+    )
+    fast = copy.deepcopy(optimized(api, Rms(), X))
+    assert not fast(X).any()
+    monkeypatch.setattr(sys.modules[__name__], "EPS", 0.5)
+    assert torch.equal(fast(X), rms(X))
 
 
 def test_the_decorator_warns_once_and_runs_the_function_where_it_cannot_look(api: FakeApi) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -144,6 +145,17 @@ def test_a_second_command_joins_the_stack_and_learns_of_its_end(folder: DataFold
         (folder.path / "stack.json").unlink()
         with pytest.raises(StackFailed, match=r"stopped by its owner.*warpwright serve"):
             session.check()
+
+
+def test_an_owner_with_a_bound_does_not_wait_for_one_that_stays(folder: DataFolder) -> None:
+    folder.release()
+    with contextlib.ExitStack() as joiner:
+        with open_session(None, folder.path, workers=["control"], linger_s=0.0) as owner:
+            joined = joiner.enter_context(open_session(None, folder.path, workers=["control"]))
+            assert joined.client.url == owner.client.url
+            joined.check()
+        with pytest.raises(StackFailed, match="stopped by its owner"):
+            joined.check()
 
 
 def test_a_command_joins_a_stack_that_is_only_starting(folder: DataFolder) -> None:

@@ -61,16 +61,32 @@ def test_a_stack_that_was_joined_stays_up_until_they_have_ended(tmp_path: Path) 
             ending = threading.Thread(target=owner.withdraw, args=(lambda: waited.append("waits"),))
             ending.start()
             assert wait_until(lambda: bool(waited))
-            assert other.running() is not None
+            with other.joined() as late:
+                assert late is not None
+                assert not late.serves(("cpu",), None), "nobody else joins a stack that ends"
         ending.join(10)
         assert not ending.is_alive()
         with other.joined() as running:
             assert running is None
 
 
+def test_a_stack_that_was_joined_ends_after_its_bound(tmp_path: Path) -> None:
+    owner, other = DataFolder(tmp_path), DataFolder(tmp_path)
+    waited: list[str] = []
+    with owner.locked():
+        owner.publish("http://127.0.0.1:1234", stays=False)
+        with other.joined() as running:
+            assert running is not None
+            owner.withdraw(lambda: waited.append("waits"), at_most_s=0.0)
+            assert waited == ["waits"]
+            assert other.running() is None
+
+
 def test_what_a_killed_holder_left_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "stack.json").write_text('{"pid": 1, "url": "http://127.0.0.1:1", "stays": true}')
     folder = DataFolder(tmp_path)
+    with folder.joined() as running:
+        assert running is None
     with folder.locked():
         assert folder.running() is None
 

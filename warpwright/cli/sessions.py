@@ -38,13 +38,15 @@ def open_session(
     workers: Sequence[str] = (),
     gpu: str | None = None,
     before_start: Callable[[Path], None] = lambda _: None,
+    linger_s: float | None = None,
 ) -> Iterator[Session]:
     """Connect to a service for the length of a `with` block.
 
     `server` (or $WARPWRIGHT_SERVER) takes precedence. Else a stack that runs on the data folder and has the workers is
     joined, one that is starting too; its owner stops it only after that. Else one is started with `workers` and `gpu`,
-    as Stack takes them, and stopped at the end; `before_start` gets its folder. If the folder's stack lacks a worker,
-    this waits for its end: two at once would disturb each other's timing.
+    as Stack takes them; `before_start` gets its folder. It is stopped at the end, once the processes that joined it
+    have ended, or after `linger_s`. If the folder's stack lacks a worker or is ending, this waits for its end: two at
+    once would disturb each other's timing.
     """
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
@@ -62,9 +64,14 @@ def open_session(
         before_start(folder.path)
         with Stack(folder, workers=workers, gpu=gpu) as stack, Client(stack.url) as client:
             yield Session(client, stack.check, folder.path)
-            folder.withdraw(lambda: say("Another warpwright still uses this stack; waiting for it. Ctrl-C stops both."))
+            folder.withdraw(functools.partial(_tell_wait, linger_s), at_most_s=linger_s)
     finally:
         folder.release()
+
+
+def _tell_wait(linger_s: float | None) -> None:
+    limit = "" if linger_s is None else f" for at most {linger_s:g} s"
+    say(f"Another warpwright still uses this stack; waiting for it{limit}. Ctrl-C stops both.")
 
 
 def _join_or_acquire(

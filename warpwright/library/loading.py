@@ -7,17 +7,22 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from warpwright import paths
 from warpwright.errors import ServiceFailed
+from warpwright.library.baked import Baked, all_hold
 from warpwright.library.errors import NotPortable
 from warpwright.library.literals import torch
 from warpwright.library.problems import Call, bind, is_plain, signature_of
 from warpwright.library.weights import adopt
+
+_LOADING = threading.RLock()
+"""Held while a kernel is imported: its module is in sys.modules before it is whole."""
 
 
 def kernel_path(key: str, device: str, data: Path | None = None) -> Path:
@@ -28,8 +33,11 @@ def kernel_path(key: str, device: str, data: Path | None = None) -> Path:
 def load_file(path: Path) -> ModuleType:
     """Import a downloaded kernel. Raises ServiceFailed where it is none."""
     name = f"warpwright_kernel_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
-    if name in sys.modules:
-        return sys.modules[name]
+    with _LOADING:
+        return sys.modules[name] if name in sys.modules else _executed(name, path)
+
+
+def _executed(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ServiceFailed(f"{path} is not a Python file")
@@ -45,22 +53,26 @@ def load_file(path: Path) -> ModuleType:
     return made
 
 
-def drop_in(target: Callable[..., Any], kernel: ModuleType, call: Call) -> Any:
-    """Return a function or module in place of `target`, which answers where the kernel was not made for the call."""
+def drop_in(target: Callable[..., Any], kernel: ModuleType, call: Call, baked: Sequence[Baked] = ()) -> Any:
+    """Return a function or module in place of `target`, which answers where the kernel was not made for the call.
+
+    It answers too once a value in `baked` has changed.
+    """
     model = kernel.ModelNew()
     if isinstance(target, torch().nn.Module):
-        return _module(target, model, call)
-    return faster(target, model, call)
+        return _module(target, model, call, baked)
+    return faster(target, model, call, baked)
 
 
-def faster(target: Callable[..., Any], model: Any, call: Call) -> Callable[..., Any]:
+def faster(target: Callable[..., Any], model: Any, call: Call, baked: Sequence[Baked] = ()) -> Callable[..., Any]:
     """Return a function that lets `model` answer calls that have tensors where `call` has, and equal plain values."""
     signature = signature_of(target)
     model.eval()
 
     @functools.wraps(target)
     def called(*args: Any, **kwargs: Any) -> Any:
-        if (tensors := matching(signature, call, args, kwargs)) is None:
+        tensors = matching(signature, call, args, kwargs)
+        if tensors is None or not all_hold(baked):
             return target(*args, **kwargs)
         return model(*tensors)
 
@@ -77,13 +89,13 @@ def matching(signature: inspect.Signature, call: Call, args: Any, kwargs: Any) -
     return list(given.tensors.values()) if alike else None
 
 
-def _module(original: Any, model: Any, call: Call) -> Any:
+def _module(original: Any, model: Any, call: Call, baked: Sequence[Baked]) -> Any:
     """Return a module that shares the original's weights, in the original's mode."""
     adopt(model, original)
     model.train(original.training)
-    if is_plain(original, call):
+    if is_plain(original, call) and not baked:
         return model
-    return _wrapper()(original, model, call)
+    return _wrapper()(original, model, call, baked)
 
 
 @functools.cache
@@ -93,13 +105,14 @@ def _wrapper() -> Any:
     class Optimized(torch().nn.Module):  # type: ignore[misc]  # torch is found at run time
         """Calls the kernel where the arguments are like those that it was made for, else the original."""
 
-        def __init__(self, original: Any, kernel: Any, call: Call) -> None:
+        def __init__(self, original: Any, kernel: Any, call: Call, baked: Sequence[Baked]) -> None:
             super().__init__()
             self.original, self.kernel = original, kernel
-            self._call, self._signature = call, signature_of(original)
+            self._call, self._signature, self._baked = call, signature_of(original), baked
 
         def forward(self, *args: Any, **kwargs: Any) -> Any:
-            if (tensors := matching(self._signature, self._call, args, kwargs)) is None:
+            tensors = matching(self._signature, self._call, args, kwargs)
+            if tensors is None or not all_hold(self._baked):
                 return self.original(*args, **kwargs)
             return self.kernel(*tensors)
 

@@ -27,6 +27,8 @@ from warpwright.library.problems import Portable, arguments_of, bind, portable, 
 from warpwright.library.verifying import verify
 
 F = TypeVar("F", bound=Callable[..., Any])
+LINGER_S = 20.0
+"""Longest wait of `optimize` for other processes that use its stack: an editor's `warpwright mcp` may stay for days."""
 
 
 def optimize(
@@ -47,7 +49,8 @@ def optimize(
 
     `inputs` is a tensor, a tuple of arguments, a dict of named ones, or a pair of both. The drop-in has the original's
     weights, and answers as the original for all that was not verified. `server` (or $WARPWRIGHT_SERVER) names a
-    service; without one an embedded stack runs meanwhile, on `data`. Raises WarpwrightError where neither works.
+    service; without one an embedded stack runs meanwhile, on `data`. Where another process joined that, it ends at
+    most 20 s later. Raises WarpwrightError where neither works.
     """
     if not seconds > 0:
         raise BadUsage(f"seconds must be above 0, not {seconds:g}")
@@ -72,7 +75,7 @@ def optimize(
         return _original(target, f"{headline(summary)} The original is returned; the run is {run.id}")
     if not quiet:
         say(f"{problem.name}: {headline(summary)} {path}")
-    replaced: F = drop_in(target, load_file(path), call)
+    replaced: F = drop_in(target, load_file(path), call, problem.baked)
     return replaced
 
 
@@ -86,7 +89,7 @@ def _session(device: str, server: str | None, data: Path | None) -> Any:
     gpu = device if kind_of(device) == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
     before = functools.partial(check_ready, device)
-    with open_session(server, data, workers=workers, gpu=gpu, before_start=before) as session:
+    with open_session(server, data, workers=workers, gpu=gpu, before_start=before, linger_s=LINGER_S) as session:
         yield session
 
 

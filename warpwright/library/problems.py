@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
+from warpwright.library.baked import Baked
 from warpwright.library.errors import NotPortable
 from warpwright.library.literals import literal, torch
 from warpwright.library.modules import ModuleWriter
@@ -18,6 +21,18 @@ from warpwright.library.sources import RESERVED, Sources
 
 MOST_CHARACTERS = 500_000
 RECIPE = "def get_inputs():"
+_WRITTEN = re.compile(
+    r'"""(?:(?!""")[^\n\\])*"""\n(?P<code>.*)\n'
+    rf"{re.escape(RECIPE)}\n    return (?P<drawn>\[[^\n]*\])\n*",
+    re.DOTALL,
+)
+"""A problem file as `portable` writes it: a title, code, and one line that draws the inputs."""
+_MUTATES = re.compile(r"MUTATES = \[[0-9, ]*\]")
+_DRAWS = frozenset({"rand", "randn", "randint", "permute", "to"})
+_DRAWN_OF = (
+    *(ast.List, ast.Load, ast.Constant, ast.keyword, ast.BinOp, ast.operator),
+    *(ast.UnaryOp, ast.USub, ast.Compare, ast.Lt),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +59,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """A problem file. `key` is the same for every call of a function with inputs of these shapes."""
+    """A problem file. `key` is the same for every call of a function with inputs of these shapes.
+
+    A kernel for it is right while every value in `baked` holds.
+    """
 
     name: str
     source: str
     key: str
     call: Call
+    baked: tuple[Baked, ...] = ()
 
 
 def arguments_of(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -123,7 +142,7 @@ def portable(target: Callable[..., Any], call: Call, name: str | None = None) ->
     )
     if len(text) > MOST_CHARACTERS:
         raise NotPortable(f"{title!r} needs {len(text)} characters of source; give a smaller part of it")
-    return Portable(name=title, source=text, key=key, call=call)
+    return Portable(name=title, source=text, key=key, call=call, baked=tuple(sources.baked))
 
 
 def _parameters(call: Call) -> str:
@@ -161,10 +180,35 @@ def is_plain(module: Any, call: Call) -> bool:
     return not call.constants and list(call.tensors) == list(signature_of(module).parameters)
 
 
-def code_of(source: str) -> str:
-    """Return the code of a problem file without the recipe of its inputs, whose ranges differ from call to call."""
-    code = source.partition(RECIPE)[0].partition('"""\n')[2]
-    return "\n".join(line for line in code.splitlines() if line and not line.startswith("MUTATES = "))
+def code_of(source: str) -> str | None:
+    """Return the code of a problem file without its title and the recipe of its inputs, which differ from call to call.
+
+    Return None for a file that is not written as `portable` writes it: code could hide in what is left out.
+    """
+    written = _WRITTEN.fullmatch(source)
+    if written is None or not _only_draws(written["drawn"]):
+        return None
+    return "\n".join(line for line in written["code"].split("\n") if line and not _MUTATES.fullmatch(line))
+
+
+def _only_draws(text: str) -> bool:
+    """Return True if an expression only draws tensors, as recipes do."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(_is_draw(node) for node in ast.walk(tree.body))
+
+
+def _is_draw(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return name == "torch"
+        case ast.Attribute(value=ast.Name(id="torch")):
+            return True  # a dtype, or a function, whose call is looked at too
+        case ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _DRAWS
+    return isinstance(node, _DRAWN_OF)
 
 
 def load_text(text: str, name: str) -> ModuleType:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
+from warpwright.library.baked import Baked
 from warpwright.library.errors import NotPortable
 from warpwright.library.literals import literal, torch
 
@@ -28,9 +29,13 @@ def is_importable(value: Any) -> bool:
 
 
 class Sources:
-    """Collects definitions. `text` is a file in which each stands after those that it uses."""
+    """Collects definitions. `text` is a file in which each stands after those that it uses.
+
+    `baked` lists the plain values from outside that it has as constants.
+    """
 
     def __init__(self) -> None:
+        self.baked: list[Baked] = []
         self._imports: dict[str, str] = {}
         self._parts: dict[str, str] = {}
         self._meant: dict[str, Any] = {}
@@ -61,6 +66,11 @@ class Sources:
         elif is_importable(value) and (home := _home(value)) is not None:
             self._imports[name] = f"from {home} import {value.__name__}" + _as(value.__name__, name)
         elif isinstance(value, FunctionType):
+            if hasattr(value, "__wrapped__"):
+                raise NotPortable(
+                    f"{where} uses the function {name!r}, which is decorated: only its own source can be written into "
+                    "a file, so call it without its decorator"
+                )
             self._define(name, value, lambda: self.function(value))
         elif isinstance(value, type):
             self._define(name, value, lambda: self.klass(value, frozenset(), value.__name__))
@@ -149,8 +159,11 @@ class Sources:
     def _uses(self, node: ast.FunctionDef, function: FunctionType, where: str) -> None:
         """Define the outside names of a function."""
         found = dict(_outside(node, function))
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for name, value in found.items():
             self.use(name, value, where)
+            if (text := literal(value)) is not None:
+                self.baked.append(Baked(cells.get(name, function.__globals__), name, value, text))
 
 
 def function_node(function: FunctionType) -> ast.FunctionDef:

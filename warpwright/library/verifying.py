@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from warpwright.library.errors import NotPortable
@@ -37,7 +38,7 @@ def verify(problem: Portable, target: Callable[..., Any]) -> Portable:
     changed = [n for n, (name, t) in enumerate(call.tensors.items()) if not _same(t, theirs.tensors[name])]
     if changed:
         source = problem.source.replace(RECIPE, f"MUTATES = {changed}\n\n\n{RECIPE}", 1)
-        return Portable(name=problem.name, source=source, key=problem.key, call=call)
+        return replace(problem, source=source)
     return problem
 
 

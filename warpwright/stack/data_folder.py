@@ -6,21 +6,26 @@ import contextlib
 import fcntl
 import json
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from warpwright.errors import BadUsage
 
 PRIVATE = 0o700
+LOOK_S = 0.2
+"""Pause between looks at the processes that still use a stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningStack:
     """A running stack: its owner's process id, its service's address, and the queues that its workers serve.
 
-    `stays` marks one of `warpwright serve`; `gpu` is the device of the GPU worker where one was named.
+    `stays` marks one of `warpwright serve`; `gpu` is the device of the GPU worker where one was named. `ending` marks
+    one whose owner only waits for the processes that joined it.
     """
 
     pid: int
@@ -28,9 +33,12 @@ class RunningStack:
     stays: bool
     workers: tuple[str, ...] = ()
     gpu: str | None = None
+    ending: bool = False
 
     def serves(self, workers: Sequence[str], gpu: str | None) -> bool:
-        """Return True if this stack does the work of one with these workers, on this GPU."""
+        """Return True if this stack does the work of one with these workers, on this GPU, and admits more."""
+        if self.ending:
+            return False
         return self.stays or (set(workers) <= set(self.workers) and gpu in (None, self.gpu))
 
 
@@ -65,7 +73,9 @@ class DataFolder:
 
     def publish(self, url: str, *, stays: bool, workers: Sequence[str] = (), gpu: str | None = None) -> None:
         """Write the address of this folder's service for other processes."""
-        stack = RunningStack(os.getpid(), url, stays, tuple(workers), gpu)
+        self._write(RunningStack(os.getpid(), url, stays, tuple(workers), gpu))
+
+    def _write(self, stack: RunningStack) -> None:
         temporary = self._info.with_suffix(".new")
         temporary.write_text(json.dumps(asdict(stack)), encoding="utf-8")
         temporary.replace(self._info)
@@ -80,26 +90,44 @@ class DataFolder:
 
     @contextlib.contextmanager
     def joined(self) -> Iterator[RunningStack | None]:
-        """Yield the stack of another process, which `withdraw` keeps up for this block; None if there is none."""
+        """Yield the stack of another process, which `withdraw` keeps up for this block; None if there is none.
+
+        What a killed owner left is none: its address may be another user's by now.
+        """
         with self._users.open("a", encoding="utf-8") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:  # its owner is stopping it
                 yield None
                 return
-            yield self.running()
+            yield self.running() if self._is_held() else None
 
-    def withdraw(self, waiting: Callable[[], None]) -> None:
-        """Wait until every process that joined this folder's stack has ended, then let no other join.
-
-        `waiting` is called first if there is one to wait for.
-        """
-        with self._users.open("a", encoding="utf-8") as lock:
+    def _is_held(self) -> bool:
+        """Return True if a process holds the folder's lock."""
+        with (self.path / "stack.lock").open("a", encoding="utf-8") as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not see each other
             except OSError:
-                waiting()
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                return True
+        return False
+
+    def withdraw(self, waiting: Callable[[], None], *, at_most_s: float | None = None) -> None:
+        """Let no other process join this folder's stack, and wait until those that did have ended.
+
+        `waiting` is called first if there is one to wait for. After `at_most_s` they are waited for no longer.
+        """
+        until = None if at_most_s is None else time.monotonic() + at_most_s
+        pause, told = threading.Event(), False
+        with self._users.open("a", encoding="utf-8") as lock:
+            while not _taken(lock):
+                if not told:
+                    told = True
+                    if (stack := self.running()) is not None:
+                        self._write(replace(stack, ending=True))
+                    waiting()
+                if until is not None and time.monotonic() >= until:
+                    break
+                pause.wait(LOOK_S)
             with contextlib.suppress(FileNotFoundError):
                 self._info.unlink()
 
@@ -119,3 +147,12 @@ class DataFolder:
         finally:
             if acquired:
                 self.release()
+
+
+def _taken(lock: IO[str]) -> bool:
+    """Return True if the file could be locked for this process alone."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
