@@ -64,7 +64,7 @@ test:  ## every test that this machine can run; what it cannot run says why
 	@$(SETUP) $(if $(NO_INSTALL),,--browser)
 	$(PY) -m pytest -n $(JOBS) $(SPREAD) $(TESTS)
 
-test-fast: setup  ## the tests without a judge, a compiler, a database or a service: under a minute
+test-fast: setup  ## the tests without a judge, a compiler, a database or a service
 	$(PY) -m pytest -n $(FAST_JOBS) $(SPREAD) --fast $(TESTS)
 
 timings: setup  ## the slowest suites and tests of the last run

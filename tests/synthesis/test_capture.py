@@ -22,6 +22,8 @@ from synthesis.graph.capture import capture
 from synthesis.strategies import propose
 from tests.synthesis.checking import ROOT, problem
 
+pytestmark = pytest.mark.compiles  # interpreters with torch
+
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ChildPool]:

@@ -16,6 +16,8 @@ from warpwright.capture.in_script.session import write
 from warpwright.cli import commands
 from warpwright.errors import ExitCode
 
+pytestmark = pytest.mark.compiles  # interpreters with torch
+
 MODEL = """import torch
 
 
