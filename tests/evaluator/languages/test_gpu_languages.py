@@ -46,7 +46,7 @@ def test_building_reports_resources_or_the_line():
     found = build_imports({"path": str(CANDIDATES / "honest_cuda.py")}, [])
     assert all(set(kernel) >= {"name", "registers"} for kernel in kernels({}, [])["kernels"])
     ours = {one["name"]: one for one in found["kernels"] if one["name"].startswith("add_rmsnorm_")}
-    assert ours.keys() == {"add_rmsnorm_float32", "add_rmsnorm_bfloat16"}
+    assert ours.keys() >= {"add_rmsnorm_float32", "add_rmsnorm_bfloat16"}
     assert all(int(one["registers"]) > 8 for one in ours.values())
     with pytest.raises(RuntimeError, match="undeclared") as caught:  # of the module that candidates import, by its name
         build_imports({"path": str(CANDIDATES / "broken_cuda.py")}, [])
