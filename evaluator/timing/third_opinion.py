@@ -54,7 +54,7 @@ class ThirdOpinion:
         """Return the log ratios of the claim against a comparator. `official_us` are the times by contender.
 
         Where a time disagrees and the plain loops' gain is smaller, `logs` are moved to that gain, with the wider
-        spread of both.
+        spread of both, and wider still where there are fewer plain loops.
         """
         if len(self.loops[against]) < _FEWEST or not any(
             self.disagrees(name, official_us[name]) for name in ("candidate", against)

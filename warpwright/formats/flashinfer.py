@@ -6,7 +6,6 @@ safetensors files (page tables, lengths) are written into the problem file, floa
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,12 +54,5 @@ def lines(paths: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield the objects of JSON lines. Raises CannotImport with the line."""
     for path in paths:
         for number, line in enumerate(read_text(path, _LIMIT_BYTES).splitlines()[:MOST_LINES], 1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise CannotImport(f"{path.name}, line {number}, is not JSON: {error}") from error
-            if not isinstance(value, dict):
-                raise CannotImport(f"{path.name}, line {number}, is not a JSON object")
-            yield value
+            if line.strip():
+                yield read_json(line, f"{path.name}, line {number},")

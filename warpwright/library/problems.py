@@ -52,7 +52,7 @@ class Call:
 
     @property
     def form(self) -> tuple[Any, ...]:
-        """What a kernel was made for: shapes, layouts, dtypes, constants."""
+        """The shapes, layouts, dtypes and constants that a kernel was made for."""
         tensors = ((n, tuple(t.shape), tuple(t.stride()), str(t.dtype)) for n, t in self.tensors.items())
         return (*tensors, *((name, type(value), repr(value)) for name, value in self.constants.items()))
 

@@ -109,13 +109,11 @@ def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
     picks = [
         select(JobRow.id).where(*ready, one).order_by(JobRow.id) for one in (JobRow.kind == JobKind.CONFIRM, oldest)
     ]
-    found = select(JobRow.run_id).where(*ready, oldest, JobRow.id == picks[1].limit(1).scalar_subquery())
-    judged = (
-        JobRow.kind == JobKind.JUDGE,
-        JobRow.run_id == found.where(JobRow.kind == JobKind.JUDGE).scalar_subquery(),
-    )
+    is_judgement = JobRow.kind == JobKind.JUDGE
+    run = select(JobRow.run_id).where(JobRow.id == picks[1].limit(1).scalar_subquery(), is_judgement).scalar_subquery()
     # By an expression: in the order of its index, SQLite would look at every Job there is.
-    picks.insert(1, select(JobRow.id).where(*ready, *judged).order_by(JobRow.subject_id.concat("")))
+    first_proposed = JobRow.subject_id.concat("")
+    picks.insert(1, select(JobRow.id).where(*ready, is_judgement, JobRow.run_id == run).order_by(first_proposed))
     picks = [query.limit(1) for query in picks]
     if s.get_bind().dialect.name == "postgresql":
         picks = [query.with_for_update(skip_locked=True) for query in picks]

@@ -28,7 +28,7 @@ def run({parameters}):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What a definition says of a problem. `own` is the definition itself where the problem is not from a data set."""
+    """A definition of a problem. `own` is the definition itself where the problem is not from a data set."""
 
     name: str
     op_type: str
