@@ -15,12 +15,13 @@ _PRELOAD = (
 )
 
 
-def policy(uuid: str, target: str, environment: Mapping[str, str]) -> CagePolicy:
+def policy(uuid: str, target: str, environment: Mapping[str, str], *, compiler: bool = False) -> CagePolicy:
     """Return the policy of a pool whose children see the GPU `uuid`, of architecture `target` ("sm_90a"), alone.
 
-    They load torch's compiler themselves, because it may touch CUDA, which must not happen before they are forked.
+    With `compiler` they are forked from a process that has torch's compiler loaded.
     """
-    return CagePolicy(environment={**gpu_environment(uuid, target), **environment}, preload=_PRELOAD)
+    preload = (*_PRELOAD, "evaluator.child.gpu.compiler") if compiler else _PRELOAD
+    return CagePolicy(environment={**gpu_environment(uuid, target), **environment}, preload=preload)
 
 
 def build_environment(target: str) -> dict[str, str]:
