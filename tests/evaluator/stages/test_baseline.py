@@ -36,6 +36,7 @@ def until_whole(judge: Judge, one: Problem, report: BaselineReport) -> BaselineR
     raise AssertionError("it compiles for ever")
 
 
+@pytest.mark.usefixtures("workloads_alone")
 def test_the_first_report_has_eager_and_a_later_one_what_compiled(judge: Judge) -> None:
     with ending(judge, problem()) as one:
         first = baseline_so_far(judge, one, None)
@@ -58,7 +59,7 @@ def test_a_mode_that_fails_is_skipped_with_its_reason(judge: Judge, monkeypatch:
 
 
 def test_a_child_that_compiles_stops_while_others_are_timed(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a GPU, where compilers run kernels. The pause does not count against its limit."""
+    """As on a GPU, where compilers run kernels. The pause does not count against its limit. What it made is told."""
     compiler = judge.session.comparators._compiler
     monkeypatch.setattr(judge.session.comparators, "paused", compiler.paused)
     with ending(judge, problem()) as one, judge.session.references.lend(one) as reference:
@@ -75,6 +76,9 @@ def test_a_child_that_compiles_stops_while_others_are_timed(judge: Judge, monkey
             assert not subject.child.runs
         assert subject.child.runs
         assert judge.session.comparators.get(one, workload, "compile", oracle) is subject
+        code = subject.generated()
+        assert 'extern "C"' in code
+        assert "call(" in code
 
 
 def test_cases_are_prepared_ahead_once(judge: Judge) -> None:
