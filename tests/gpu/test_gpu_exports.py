@@ -71,7 +71,8 @@ CUDA = '''import torch
 from warpwright_native import load_cuda
 
 SOURCE = r"""
-extern "C" __global__ void residual_norm(const float* x, const float* y, const float* w, float* out, int columns, float eps) {
+extern "C" __global__ void residual_norm(
+    const float* x, const float* y, const float* w, float* out, int columns, float eps) {
   __shared__ float sums[32];
   const float* a = x + (long)blockIdx.x * columns;
   const float* b = y + (long)blockIdx.x * columns;

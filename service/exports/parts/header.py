@@ -27,10 +27,8 @@ def header(export: Export, module: str = "", *, alone: bool = False) -> str:
 
 {table}
 
-Use:    from {module or "this_file"} import ModelNew  (constructed and called as the reference's Model; same parameters)
-Check:  {call} --check  (verifies against the reference on fresh random inputs)
-
-Made by Warpwright.
+`from {module or "this_file"} import ModelNew` is constructed and called as the reference's Model.
+`{call} --check` verifies it against the reference on fresh random inputs. Made by Warpwright.
 """
 
 
