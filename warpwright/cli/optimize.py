@@ -83,10 +83,13 @@ def optimize(options: Options) -> ExitCode:
         raise BadUsage("--threads is for this machine: a service's workers have WARPWRIGHT_CPU_THREADS")
     if options.threads:
         os.environ["WARPWRIGHT_CPU_THREADS"] = options.threads  # for the embedded stack and its judge
+    threads = os.environ.get("WARPWRIGHT_CPU_THREADS") if kind == "cpu" else None
     gpu = options.device if kind == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
     before = functools.partial(check_ready, options.device)
-    with open_session(options.server, options.data, workers=workers, gpu=gpu, before_start=before) as session:
+    with open_session(
+        options.server, options.data, workers=workers, gpu=gpu, threads=threads or None, before_start=before
+    ) as session:
         client = session.client
         problem = client.create_problem(name=chosen.name, source=chosen.source, domain=options.domain, sizes=sizes)
         _announce_models(client, options)
