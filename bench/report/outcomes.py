@@ -94,6 +94,19 @@ def admissions(record: str) -> str:
     return "; ".join(f"**{number}** {outcome}" for outcome, number in sorted(counted.items()))
 
 
+def refusals(record: str) -> str:
+    """Return how many kernels for one shape were refused, of those that a general domain can tell."""
+    rows = entries(record)
+    counts = Counter(row["outcome"] for row in rows)
+    able = counts["refused"] + counts["accepted"]
+    others = [f"{count} {outcome}" for outcome, count in counts.items() if outcome not in ("refused", "accepted")]
+    sized = sum(bool(row.get("sizes")) for row in rows)
+    return (
+        f"**{counts['refused']} of {able}** refused where the reference accepts another size; sizes known in {sized} "
+        f"of {len(rows)} references" + "".join(f"; {one}" for one in others)
+    )
+
+
 def rate(record: str, session: str, kind: str | None = None) -> str:
     """Return the kernels judged a minute in one session, compared with KernelBench."""
     rows = entries(record, [session])
@@ -274,7 +287,7 @@ def _promoted(rows: Sequence[Entry]) -> str:
 OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
-        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, rate, synthesis, compared,
-        ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
+        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, refusals, rate, synthesis,
+        compared, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
     )
 }  # fmt: skip
