@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evaluator.cage.policy import CagePolicy
@@ -15,12 +15,12 @@ _PRELOAD = (
 )
 
 
-def policy(uuid: str, target: str, environment: Mapping[str, str]) -> CagePolicy:
+def policy(uuid: str, target: str, environment: Mapping[str, str], preload: Sequence[str] = ()) -> CagePolicy:
     """Return the policy of a pool whose children see the GPU `uuid`, of architecture `target` ("sm_90a"), alone.
 
     They load torch's compiler themselves, because it may touch CUDA, which must not happen before they are forked.
     """
-    return CagePolicy(environment={**gpu_environment(uuid, target), **environment}, preload=_PRELOAD)
+    return CagePolicy(environment={**gpu_environment(uuid, target), **environment}, preload=(*_PRELOAD, *preload))
 
 
 def build_environment(target: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from evaluator.errors import ChildError
 from evaluator.languages.allowed import AllowedNames
@@ -43,6 +44,8 @@ class TritonAdapter(LanguageAdapter):
     builds_for_shapes = True
     keeps_first_calls = True
     runtime_operation = "triton_runtime"
+    packages = ("triton",)
+    names_elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(("kernelbench", "flashinfer", "sol"), "triton")
     preloaded = ("evaluator.child.triton_build.warm",) if importlib.util.find_spec("triton") else ()
 
     def recognises(self, source: str, names: frozenset[str]) -> bool:

@@ -84,6 +84,7 @@ def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[s
         "driver": versions.driver,
         "compiler": versions.compiler,
         "Python": versions.python,
+        "languages": versions.languages,
     }
     rows = [
         ("device", one_line(evaluation.device.name)),
