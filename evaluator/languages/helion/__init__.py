@@ -7,11 +7,12 @@ So a text has to name one, and TUNABLES vary it between Candidates.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from evaluator.languages.base import BuildFacts, BuildTarget, LanguageAdapter, Objection
+from evaluator.languages.base import BuildFacts, BuildTarget, LanguageAdapter, Objection, version
 from evaluator.languages.helion.names import ALLOWED
 from evaluator.languages.helion.niche import NICHES
 from evaluator.languages.helion.notes import NOTES
@@ -38,7 +39,7 @@ class HelionAdapter(LanguageAdapter):
     builds_for_shapes = True
     keeps_first_calls = True  # what it generates, Triton compiles and keeps
     runtime_operation = TritonAdapter.runtime_operation
-    own_preloaded = ("helion",)
+    own_preloaded = ("evaluator.child.triton_build.helion",)
     packages = ("helion", "triton")
     optional = ("helion",)
     names_elsewhere: ClassVar[Mapping[str, str]] = {"kernelbench": "triton", "sol": "triton"}
@@ -58,6 +59,14 @@ class HelionAdapter(LanguageAdapter):
         interpreted = {"HELION_INTERPRET": "1"} if kind is DeviceKind.CPU else {}
         return {**interpreted, "HELION_AUTOTUNE_EFFORT": "none", "HELION_AUTOTUNE_PROGRESS_BAR": "0"}
 
+    def missing(self, kind: DeviceKind) -> str | None:
+        """Return what is not here: the package, or one that goes with this torch."""
+        lacking = super().missing(kind)
+        if lacking is None and _release("helion") >= (1, 5) and _release("torch") < (2, 12):
+            found = f"helion {version('helion')} does not import beside torch {version('torch')}"
+            return f"{found} where kernels are judged: pip install 'helion<1.5'"
+        return lacking
+
     def objection(self, tree: ast.Module) -> Objection | None:
         """Refuse kernels that would search for their configuration."""
         found = sorted(_objections(tree), key=lambda one: one.line or 0)
@@ -76,6 +85,11 @@ class HelionAdapter(LanguageAdapter):
         makers = _names(tree, _DECORATORS)
         functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
         return frozenset(f"_helion_{f.name}" for f in functions if any(_made(d) in makers for d in f.decorator_list))
+
+
+def _release(distribution: str) -> tuple[int, ...]:
+    """Return the first two numbers of a package's version."""
+    return tuple(int(number) for number in re.findall(r"\d+", version(distribution) or "")[:2])
 
 
 def _made(decorator: ast.expr) -> str:

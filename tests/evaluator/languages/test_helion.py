@@ -134,6 +134,17 @@ def test_without_the_package_a_kernel_is_refused_with_the_remedy(judge, monkeypa
         assert "pip install 'warpwright[helion]'" in refused.reason
 
 
+@pytest.mark.parametrize(
+    ("helion", "torch", "lacks"),
+    [("1.5.1", "2.11.0+cu130", True), ("1.4.0", "2.11.0", False), ("1.5.1", "2.13.0", False)],
+)
+def test_a_helion_that_torch_is_too_old_for_is_said(monkeypatch, helion: str, torch: str, lacks: bool) -> None:
+    versions = {"helion": helion, "torch": torch}
+    monkeypatch.setattr("evaluator.languages.base.version", versions.get)
+    monkeypatch.setattr("evaluator.languages.helion.version", versions.get)
+    assert ("pip install 'helion<1.5'" in (HELION.missing(DeviceKind.CUDA) or "")) is lacks
+
+
 @needs_helion
 def test_a_kernel_is_judged_right_and_untimed(judge) -> None:
     seen = judge.judge(problem(), candidate(KERNEL))
