@@ -63,7 +63,9 @@ class PoolCache:
             return self._pools[key]
 
     def for_candidate(self, language: LanguageAdapter | None) -> ChildPool:
-        return self.get(self._environment(language), preload=_preload(language))
+        # Some imports touch CUDA, which a fork server with a GPU must not.
+        preload = _preload(language) if self._backend.kind is DeviceKind.CPU else ()
+        return self.get(self._environment(language), preload=preload)
 
     def for_build(self, language: LanguageAdapter | None) -> ChildPool:
         """Return the pool for children that compile. They see no GPU: compiling needs none, and it may be in use."""

@@ -79,7 +79,7 @@ class LanguageAdapter(ABC):
     """Modules that a GPU's fork server imports before it starts children."""
     own_preloaded: tuple[str, ...] = ()
     """Slow modules that only this language's children need: their fork server imports them, where `child_environment`
-    gives them one of their own."""
+    gives them one of their own and no GPU is shown to it."""
     packages: tuple[str, ...] = ()
     """The packages that a kernel needs besides torch, as pip names them."""
     optional: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Import Helion in the fork server of its own children: that takes seconds. Nothing here touches a device.
+"""Import Helion in the fork server of its own children: that takes seconds. It touches CUDA where there is a GPU.
 
 Where it does not import beside this torch, each Candidate's own import says so.
 """
