@@ -159,10 +159,11 @@ def _triton() -> Finding:
 
 def _language(language: LanguageAdapter) -> Finding:
     """Look for the optional packages of a language: without them it is not offered, and its kernels are refused."""
-    lacking = language.missing(DeviceKind.CUDA)
+    lacking, name = language.missing(DeviceKind.CUDA), language.language.value
     found = ", ".join(f"{name} {known}" for name in language.optional if (known := _version(name)))
-    need = f"kernels in {language.title}"
-    return Finding(name=language.language.value, need=need, ok=lacking is None, found=lacking or found)
+    if not found:
+        lacking, found = None, f"not installed (optional: pip install 'warpwright[{name}]')"
+    return Finding(name=name, need=f"kernels in {language.title}", ok=lacking is None, found=lacking or found)
 
 
 def _output(*command: str) -> str | None:

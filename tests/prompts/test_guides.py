@@ -12,6 +12,7 @@ import pytest
 
 from evaluator.languages import detect
 from evaluator.types import Language
+from evolution.tunables import read_tunables
 from prompts.library import fill, guide
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,9 +41,9 @@ def example(language: Language, *, general: bool) -> str:
 def test_an_example_is_in_its_language_and_uses_its_tunables(language: Language, general: bool) -> None:
     source = example(language, general=general)
     assert detect(source) is language
-    tunables = re.search(r"^TUNABLES = (.*)$", source, re.MULTILINE)
-    assert tunables is not None
-    for name in re.findall(r'"(\w+)":', tunables[1]):
+    tunables, configuration = read_tunables(source)
+    assert tunables.keys() == configuration.keys()
+    for name in tunables:
         assert len(re.findall(rf"\b{name}\b", source)) > 2, f"{name} is declared and never used"
     assert ("contiguous()" in source) is general
 

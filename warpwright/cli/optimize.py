@@ -92,6 +92,7 @@ def optimize(options: Options) -> ExitCode:
         _announce_models(client, options)
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
         say(f"{run.id}: optimising {chosen.name} on {options.device}; watch it at {client.url}/runs/{run.id}")
+        _announce_wait(session, kind)
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
         summary = summarise(client, run)
         saved = _download(client, summary, options.output_path(chosen.name))
@@ -114,6 +115,13 @@ def _announce_models(client: Client, options: Options) -> None:
         return
     limit = f"at most {options.usd:g} $" if options.usd is not None else "without a limit in dollars: --usd sets one"
     say(f"this run asks {', '.join(map(_priced, paid))}, {limit}; --proposer synthesiser asks no model")
+
+
+def _announce_wait(session: Session, kind: str) -> None:
+    """Say that the service has no worker for the device, so that the run waits for one."""
+    queue = kind if kind == "cpu" else f"gpu.{kind}"
+    if session.joined and not any(worker.queue == queue for worker in session.client.list_workers().items):
+        say(f"no worker of {session.client.url} judges on {kind}: the run waits for one; Ctrl-C cancels it")
 
 
 def _priced(model: Model) -> str:

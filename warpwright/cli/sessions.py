@@ -23,11 +23,15 @@ LOOK_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A client, and a check that raises if its embedded stack is down. `data` is None for a named server."""
+    """A client, and a check that raises if its embedded stack is down. `data` is None for a named server.
+
+    `joined` is true for a service that runs for others, too, with workers of its own choice.
+    """
 
     client: Client
     check: Callable[[], None]
     data: Path | None
+    joined: bool = False
 
 
 @contextlib.contextmanager
@@ -51,14 +55,14 @@ def open_session(
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
         with Client(server) as client:
-            yield Session(client, lambda: None, None)
+            yield Session(client, lambda: None, None, joined=True)
         return
     folder = DataFolder((data or paths.default_data_dir()).absolute())
     with contextlib.ExitStack() as joined:
         running = _join_or_acquire(folder, workers, gpu, joined)
         if running is not None:
             with Client(running.url) as client:
-                yield Session(client, functools.partial(_check_joined, folder, running), folder.path)
+                yield Session(client, functools.partial(_check_joined, folder, running), folder.path, joined=True)
             return
     try:
         before_start(folder.path)
