@@ -133,6 +133,10 @@ class Evaluator:
         position, bounds, parts = self._loops_only(index[dimension]), [self.space.zero], []
         for part in node.inputs:
             start = bounds[-1]
+            end = start + part.shape[dimension]
+            if not position.terms and start.at_most(position.const) and position.const.less(end):
+                inside = Affine.of(position.const - start)
+                return self.at(part, (*index[:dimension], inside, *index[dimension + 1 :]))
             shifted = position.shifted(self.space.zero - start) if not start.equals(0) else position
             parts.append(self.at(part, (*index[:dimension], shifted, *index[dimension + 1 :])))
             bounds.append(start + part.shape[dimension])

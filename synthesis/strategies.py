@@ -137,6 +137,7 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {"DEPTH": 128, "PRODUCT_STAGES": 5},
     {"PROGRAMS": 264, "KEYS": 64, "ATTEND_WARPS": 8},
     {"COLUMNS": 32, "DEPTH": 256, "PRODUCT_STAGES": 5},
+    {"BESIDE": 0},
     {"HELD_GROUP": 65536},
     {"HELD_GROUP": 0},
     {"HELD_GROUP": 0, "CHANNEL_BLOCK": 2048, "CHANNEL_WARPS": 8},

@@ -13,9 +13,13 @@ from synthesis.host import BLOCK
 
 
 def use_blocks(program: Program) -> int:
-    """Let blocks compute what they can: attentions, then products with all that follows element by element, then
-    products alone. Return how many blocks there are."""
+    """Let blocks compute what they can: attentions, then products with a low-rank term, then products with all that
+    follows element by element, then products alone. Return how many blocks there are."""
     count = sum(use_attention(n, program.one) for n in _nodes(program) if n.fn in (*MATMULS, SDPA))
+    for root in _required(program, alone=False):
+        users = _users(program)
+        used_by = functools.partial(lambda u, n: u.get(id(n), []), users)
+        count += use_product(root, used_by, program.one, low_rank=True)
     for alone in (False, True):
         for root in _required(program, alone=alone):
             users = _users(program)

@@ -37,10 +37,12 @@ class TileEvaluator(Evaluator):
         return self.table.reduce(node.fn, self.at(source, (*index, self.space.inner_index[0])), node.name)
 
 
-def evaluate(tile: Tile, node: Node, index: Index, leaves: Iterable[Node] = ()) -> Expr:
+def evaluate(
+    tile: Tile, node: Node, index: Index, leaves: Iterable[Node] = (), table: Table | None = None
+) -> Expr:
     """Return a node's value on a tile. `leaves` are loaded, or given. Raise Unsupported."""
     known = {id(leaf) for leaf in leaves}
-    return TileEvaluator(tile, Table(), lambda n: id(n) in known).at(node, index)
+    return TileEvaluator(tile, table or Table(), lambda n: id(n) in known).at(node, index)
 
 
 def walk(exprs: Iterable[Expr]) -> list[Expr]:

@@ -63,10 +63,19 @@ _binary("logical_xor", "xor")
 @rule("bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_not")
 def _bitwise(d: Decomposer, calls: Calls, a: Node, b: Operand | None = None) -> Node:
     if d.dtype(calls) != "bool":
-        raise Unsupported("integer bit operations")
+        if b is None or "and" not in calls[0].op:
+            raise Unsupported("integer bit operations")
+        return d.build.pointwise("bitand", a, b, dtype=d.dtype(calls))
     if b is None:
         return d.build.pointwise("not", a)
     return d.build.pointwise("and" if "and" in calls[0].op else "or", a, b)
+
+
+@rule("bitwise_right_shift", "__rshift__")
+def _right_shift(d: Decomposer, calls: Calls, a: Node, b: Operand) -> Node:
+    if isinstance(b, Node) or isinstance(a, Node) and a.dtype in FLOATS:
+        raise Unsupported("a shift by a tensor")
+    return d.build.pointwise("shr", a, b, dtype=d.dtype(calls))
 
 
 @rule("add")

@@ -13,7 +13,7 @@ from synthesis.kernel import Kernel
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "and": "&", "or": "|", "xor": "^",
+    "and": "&", "or": "|", "xor": "^", "bitand": "&", "shr": ">>",
 }  # fmt: skip
 EXACT = {
     "exp": "_exp",

@@ -65,6 +65,34 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{}, {"rows": 1, "k": 33}],
     ),
+    "low rank": (
+        "return self.l(a0) + F.relu(self.up(self.down(a0) * 0.5) + 0.1)",
+        "torch.randn(rows, k)",
+        "self.l, self.down = nn.Linear(70, 45), nn.Linear(70, 5, bias=False)\nself.up = nn.Linear(5, 45, bias=False)",
+        [{}, {"rows": 20}],
+    ),
+    "normed rows with a gate": (
+        f"h = {NORM} * self.w\nreturn F.silu(h @ a1) * (h @ a2)",
+        "torch.randn(rows, k), torch.randn(k, o), torch.randn(k, o)",
+        "self.w = nn.Parameter(torch.ones(70))",
+        [{}, {"rows": 1}],
+    ),
+    "four bits in groups": (
+        "pairs = torch.stack([self.w & 15, self.w >> 4], -1).flatten(1).to(a0.dtype) - 8\n"
+        "w = pairs.unflatten(1, (-1, 32)) * self.s[..., None]\nreturn a0 @ w.flatten(1).t()",
+        "torch.randn(rows, 96)",
+        "self.register_buffer('w', torch.randint(0, 256, (45, 48), dtype=torch.uint8))\n"
+        "self.register_buffer('s', torch.rand(45, 3))",
+        [{}, {"rows": 1}],
+    ),
+    "four bits by column": (
+        "low, high = (self.w & 15).to(a0.dtype) - 8, (self.w >> 4).to(a0.dtype) - 8\n"
+        "return F.linear(a0, torch.stack([low, high], -1).flatten(1) * self.s[:, None])",
+        "torch.randn(rows, 70)",
+        "self.register_buffer('w', torch.randint(0, 256, (45, 35), dtype=torch.uint8))\n"
+        "self.register_buffer('s', torch.rand(45))",
+        [{}, {"rows": 17}],
+    ),
     "groups": (
         "return F.silu(F.group_norm(a0, 2, self.w, self.b)) * 2 + a0",
         "torch.randn(b, h, n, d) + 3",
@@ -102,7 +130,8 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, (forward, inputs, init, sizes) in CASES.items():
         source = problem(forward, inputs, init=init, sizes=SIZES)
         made = drafts(source, sizes[:2])
-        made = [made[0], *(d for d in made if d.configuration.get("HELD_GROUP") == 0)][:2]
+        other = (d for d in made if d.configuration.get("HELD_GROUP") == 0 or d.configuration.get("BESIDE") == 0)
+        made = [made[0], *other][:2]
         cases[name] = case(folder, name.replace(" ", "_"), source, made, sizes)
     return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
 
