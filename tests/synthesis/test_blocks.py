@@ -47,6 +47,18 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{}, {"m": 5}],
     ),
+    "latent attention": (
+        "scores = (a0 @ a1.transpose(1, 2)).float() * 0.1\nreturn torch.softmax(scores, -1) @ a1[..., :256]",
+        "torch.randn(b, m, 288), torch.randn(b, n, 288)",
+        "",
+        [{}, {"m": 5, "n": 64}],
+    ),
+    "keys along the columns": (
+        "return torch.softmax(a0 @ a1, -1) @ a2",
+        "torch.randn(b, m, d), torch.randn(b, d, n), torch.randn(b, n, d)",
+        "",
+        [{}, {"n": 128, "b": 1}],
+    ),
     "linear": (
         "return F.gelu(self.l(a0)) + 1",
         "torch.randn(rows, k)",
