@@ -180,7 +180,7 @@ def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind
         constants |= {"DEPTH": whole // 2, "REST": max(16, triton.next_power_of_2(depth - whole // 2))}
         whole = whole // 2 + constants["REST"]
     together = max(16, min(CONFIG["QUERIES"], triton.next_power_of_2(rows)))
-    room = 220000 - (together * whole * size if together >= 64 else 0)  # of shared memory
+    room = 230000 - (together * whole * size if together >= 64 else 0)  # of shared memory
     bytes_of_key = (whole + (0 if shared else whole_v)) * size
     while block > 16 and block * bytes_of_key > room:
         block //= 2
@@ -193,10 +193,13 @@ def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind
     if parts > 1:
         kept = [torch.empty((total, parts, depth_v), **where)] + [torch.empty((total, parts), **where) for _ in "12"]
     stages = max(1, min(CONFIG["ATTEND_STAGES"], room // (block * bytes_of_key)))
+    warps = CONFIG["ATTEND_WARPS"]
+    while together * whole_v > 128 * 32 * warps:
+        warps *= 2  # 128 registers of a thread for the result, at most
     constants |= {"ROWS": together, "BLOCK": block, "SPLIT": parts > 1, "EVEN": keys % block == 0}
     constants |= {"INDEX": _index(tensors), "TYPE": kind}
     grid = (triton.cdiv(rows, together), pairs, parts)
-    kernel[grid](*tensors, out, *kept, *sizes, span, **constants, num_warps=CONFIG["ATTEND_WARPS"], num_stages=stages)
+    kernel[grid](*tensors, out, *kept, *sizes, span, **constants, num_warps=warps, num_stages=stages)
     if parts > 1:
         columns = min(128, whole_v)
         shape = {"PARTS": triton.next_power_of_2(parts), "COLUMNS": columns, "SAFE": safe}

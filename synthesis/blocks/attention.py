@@ -21,10 +21,12 @@ SDPA = "aten.scaled_dot_product_attention.default"
 TUNABLES = {
     "KEYS": [64, 128, 32, 256],  # keys of a step
     "QUERIES": [64, 16, 32, 128],  # rows of a program, at most: queries times the heads that share keys
-    "PROGRAMS": [528, 264, 132, 1056],  # at least, before keys are split among more
+    "PROGRAMS": [264, 132, 528, 396, 1056],  # at least, before keys are split among more
     "ATTEND_WARPS": [4, 2, 8],
     "ATTEND_STAGES": [3, 2, 4],
 }
+# Long rows fill the shared memory with two steps, and the registers of eight warps with the result.
+LATENT = {"PROGRAMS": [132, 264, 528], "ATTEND_WARPS": [8, 4], "ATTEND_STAGES": [2, 3, 4]}
 
 
 @dataclass(slots=True)
@@ -233,4 +235,6 @@ class Attention:
         tunables = dict(TUNABLES)
         if any(e.op == "reduce" for e in walk([self.k, self.v])):
             tunables["ATTEND_WARPS"] = [8, 4, 2]  # each thread holds less of the rows that it reduces
+        if self.pieces:
+            tunables |= LATENT
         return Code([text, JOIN], {"attend": LAUNCH}, tunables, pieces)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from synthesis.blocks.tile import walk
-from synthesis.expr import INNER, Expr, Table
+from synthesis.expr import Expr, Table
 from synthesis.graph.sizes import Affine
 from synthesis.kernel import rebuild
 
@@ -47,10 +47,10 @@ def _data(expr: Expr) -> object:
     return (id(expr.data[0]), *expr.data[1:]) if expr.op == "load" else expr.data
 
 
-def along_columns(expr: Expr, row: str) -> Expr:
-    """Return a value of each row `row` as a value of each column."""
+def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """Return a value over other variables: of each row of a weight as of each column, say."""
 
     def change(affine: Affine) -> Affine:
-        return Affine.of(affine.const, {INNER if v == row else v: c for v, c in affine.terms})
+        return Affine.of(affine.const, {names.get(v, v): c for v, c in affine.terms})
 
     return rebuild(expr, Table(), change, {})

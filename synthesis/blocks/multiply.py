@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from synthesis.blocks.block import Code
-from synthesis.blocks.factors import along_columns, sums_inside
+from synthesis.blocks.factors import renamed, sums_inside
 from synthesis.blocks.narrow import narrow
 from synthesis.blocks.tile import Pen, Tile, covers, symbols, walk, whole
-from synthesis.expr import Expr
+from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import Node
 from synthesis.graph.sizes import Affine, Size
 from synthesis.host import Host
@@ -29,11 +29,11 @@ VECTOR_TUNABLES = {
     "LANES": [8, 4, 16, 2],  # columns of a program where there is one row
     "VECTOR_DEPTH": [1024, 512, 2048],
     "VECTOR_WARPS": [4, 8, 2],
-    "VECTOR_STAGES": [3, 2, 4],
+    "VECTOR_STAGES": [3, 2, 4, 5],
     "VECTOR": [1, 0],  # one row: sums in place of a tensor core's product
 }
 BESIDE = {"BESIDE": [1, 0]}  # a norm's sums: beside the product, or before it in the same kernel
-NAMES = "m n j c g r k start j_a a_column a_inside zero out low side scale row_inside column_inside inside c_inside k_inside side_inside"
+NAMES = "m n j c g g_next r k start j_a a_column a_inside zero out low side scale row_inside column_inside inside c_inside k_inside side_inside"
 BYTES = {"float32": 4, "int8": 1, "uint8": 1}
 
 
@@ -102,7 +102,8 @@ class _Kernel:
 
     def write(self, name: str, loads: list[Node], sizes: list[str]) -> str:
         pointers = [*(f"{x.name}_ptr" for x in loads), "out_ptr"]
-        names = [f"sum_{i}" for i in range(len(self.sums))] + [f"partial_{i}" for i in range(len(self.totals))]
+        names = [f"sum_{i}" for i in range(len(self.sums))]
+        names += [f"{kind}_{i}" for kind in ("partial", "scale", "ahead") for i in range(len(self.totals))]
         self.pen = Pen(self.block.root.dtype == "float32", {*sizes, *NAMES.split(), *pointers, *self.totals, *names})
         self._head()
         if self.sums:
@@ -187,14 +188,7 @@ class _Kernel:
         column = "j_a" if parts > 1 else "j"
         w, value = self.pen.writer({"m"}, " " * 8, masks=masks, column=column), self.block.operand.value
         if self.sums:
-            name = w.assign("a", w.value(value))
-            self.emit("if BESIDE:", indent=2)
-            w.indent = " " * 12
-            for number, expr in enumerate(self.sums):
-                w.emit(f"sum_{number} += tl.where(inside, {w.value(expr.args[0])}, 0.0)")
-            self.emit("else:", f"    {name} = {name} * scale", indent=2)
-            w.indent = " " * 8
-            return [name if self.vector else w.assign("a", f"{name}.to(TYPE)")]
+            return [self._scaled_rows(value)]
         if self.vector:
             return [w.value(value)]
         name = w.operand(value, "a")
@@ -206,8 +200,29 @@ class _Kernel:
         self.emit(f"{', '.join(names)} = tl.split(tl.reshape({name}, [ROWS, DEPTH, {parts}]))", indent=2)
         return names
 
+    def _scaled_rows(self, value: Expr) -> str:
+        """Write the operand of rows that are normalised: as it is where its sums are taken beside, else scaled."""
+        self.emit("if BESIDE:", indent=2)
+        w = self.pen.writer({"m"}, " " * 12)
+        name = w.assign("a", w.value(value)) if self.vector else w.operand(value, "a")
+        for number, expr in enumerate(self.sums):
+            w.emit(f"sum_{number} += tl.where(inside, {w.value(expr.args[0])}, 0.0)")
+        self.emit("else:", indent=2)
+        w = self.pen.writer({"m"}, " " * 12)
+        scaled = f"{w.value(value)} * scale"
+        self.emit(f"{name} = {scaled}" if self.vector else f"{name} = ({scaled}).to(TYPE)", indent=3)
+        return name
+
     def _loop(self) -> None:
+        grouped = [i for i, w in enumerate(self.block.weights) if self._changes_by_group(w)]
+        if grouped:
+            self.emit("g_next = 0")
+            self._scales_of_group(grouped, "scale", 1)
         self._steps()
+        if grouped:
+            last = whole(self.block.depth // (self.block.steps.group or 1))
+            self.emit(f"g_next = tl.minimum(g + 1, {last} - 1)", indent=2)
+            self._scales_of_group(grouped, "ahead", 2)
         rows = self._rows()
         masks = ("column_inside", "", "column_inside") if self.block.steps.group is None else ("", "", "")
         loaded: dict[str, str] = {}
@@ -230,22 +245,31 @@ class _Kernel:
                 before = "" if by_group and not number else f", {into}"
                 self.emit(f'{into} = tl.dot({a}, tl.trans({tile}){before}, input_precision="ieee")', indent=2)
             if by_group:
-                self.emit(f"{total} += partial{total[5:]} * {self._column_value(weight.scale, 2)}", indent=2)
+                self.emit(f"{total} += partial{total[5:]} * scale{total[5:]}.to(tl.float32)", indent=2)
         if self.block.low is not None:
             w = self.pen.writer({"r"}, " " * 8, masks=masks)
             down = w.operand(self.block.low.down, "b")
             self.emit(f'low = tl.dot({rows[0]}, tl.trans({down}), low, input_precision="ieee")', indent=2)
+        self.emit(*(f"scale_{i} = ahead_{i}" for i in grouped), indent=2)
 
     @staticmethod
     def _changes_by_group(weight: Weight) -> bool:
         loads = [e for e in walk([weight.scale]) if e.op == "load"] if weight.scale is not None else []
         return any(v == "g" for e in loads for v, _ in e.data[1].terms)
 
-    def _column_value(self, expr: Expr | None, indent: int) -> str:
+    def _scales_of_group(self, weights: list[int], name: str, indent: int) -> None:
+        """Load the scales of the next group: a step ahead, since their many short loads would be waited for."""
+        for number in weights:
+            expr = self.block.weights[number].scale
+            assert expr is not None
+            w = self.pen.writer({"m"}, " " * 4 * indent, masks=("c_inside", "", "c_inside"), column="c")
+            scale = renamed(expr, {"n": INNER, "g": "g_next"})
+            w.emit(f"{name}_{number} = {w.raw(scale) if scale.op == 'load' else w.value(scale)}")
+
+    def _column_value(self, expr: Expr) -> str:
         """Write a value of each weight's row as one of each column."""
-        assert expr is not None
-        w = self.pen.writer({"m"}, " " * 4 * indent, masks=("c_inside", "", "c_inside"), column="c")
-        return w.value(along_columns(expr, "n"))
+        w = self.pen.writer({"m"}, "    ", masks=("c_inside", "", "c_inside"), column="c")
+        return w.value(renamed(expr, {"n": INNER}))
 
     def _finish(self) -> None:
         """Write what follows the loop: scales, the low-rank term, biases, the result."""
@@ -260,7 +284,7 @@ class _Kernel:
         self.emit("inside = row_inside & c_inside")
         for total, weight in zip(self.totals, block.weights, strict=True):
             if weight.scale is not None and not self._changes_by_group(weight):
-                self.emit(f"{total} = {total} * {self._column_value(weight.scale, 1)}")
+                self.emit(f"{total} = {total} * {self._column_value(weight.scale)}")
             if weight.bias is not None:
                 w = self.pen.writer({"m"}, "    ", masks=("inside", "row_inside", "c_inside"), column="c")
                 self.emit(f"{total} += {w.value(weight.bias)}")
