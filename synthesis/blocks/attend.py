@@ -61,7 +61,10 @@ def _before_loop(block: Attention, pen: Pen) -> dict[str, dict[int, str]]:
     depth, depth_v = block.found.q.shape[-1], block.shape[-1]
     for end, first, extent in _pieces(block):
         pen.lines += [f"    j_q{end} = {first}tl.arange(0, {extent})[None, :]"]
-        pen.lines += [f"    q_column{end} = j_q{end} < {whole(depth)}", f"    q_inside{end} = row_inside & q_column{end}"]
+        pen.lines += [
+            f"    q_column{end} = j_q{end} < {whole(depth)}",
+            f"    q_inside{end} = row_inside & q_column{end}",
+        ]
         masks = (f"q_inside{end}", "row_inside", f"q_column{end}")
         w = pen.writer({"o2", "m"}, "    ", masks=masks, column=f"j_q{end}")
         q = w.operand(block.q, "q_tile")
@@ -73,12 +76,12 @@ def _before_loop(block: Attention, pen: Pen) -> dict[str, dict[int, str]]:
         f"    end = tl.minimum(tl.program_id(2) * span + span, {whole(block.keys)})",
     ]
     ready = {}
-    tiles = [(f"k{end}", block.k, depth, first, extent) for end, first, extent in _pieces(block)]
-    for name, operand, extent, first, columns in (*tiles, ("v", block.v, depth_v, "", "DEPTH_V")):
+    tiles = [(f"k{end}", block.k, depth, first, columns) for end, first, columns in _pieces(block)]
+    for name, operand, width, first, columns in (*tiles, ("v", block.v, depth_v, "", "DEPTH_V")):
         if name == "v" and block.shared:
             continue
         pen.lines.append(f"    j_{name} = {first}tl.arange(0, {columns})[None, :]")
-        pen.lines.append(f"    {name}_column = j_{name} < {whole(extent)}")
+        pen.lines.append(f"    {name}_column = j_{name} < {whole(width)}")
         w = pen.writer({"n"}, "    ", masks=("", "", f"{name}_column"), column=f"j_{name}")
         ready[name] = w.before_loop(operand, "BLOCK")
     return ready

@@ -163,8 +163,10 @@ def _fit(found: Found, node: Node, shared_by: tuple[Size, Size] | None, one: Siz
         return None
     if pieces and any(e.op == "reduce" for e in walk([q, k])):
         return None
-    shared = pieces and same(k, v) and all(d // 2 < v <= d for d, v in zip(_below(depth), depth_v.values, strict=True))
-    return Attention(found, node.shape, pairs, group, q, k, v, score, one, pieces, shared)
+    one_tile = (
+        pieces and same(k, v) and all(d // 2 < v <= d for d, v in zip(_below(depth), depth_v.values, strict=True))
+    )
+    return Attention(found, node.shape, pairs, group, q, k, v, score, one, pieces, one_tile)
 
 
 def _below(size: Size) -> list[int]:

@@ -33,7 +33,10 @@ VECTOR_TUNABLES = {
     "VECTOR": [1, 0],  # one row: sums in place of a tensor core's product
 }
 BESIDE = {"BESIDE": [1, 0]}  # a norm's sums: beside the product, or before it in the same kernel
-NAMES = "m n j c g g_next r k start j_a a_column a_inside zero out low side scale row_inside column_inside inside c_inside k_inside side_inside"
+NAMES = (
+    "m n j c g g_next r k start j_a a_column a_inside zero out low side scale row_inside column_inside inside c_inside"
+    " k_inside side_inside"
+)
 BYTES = {"float32": 4, "int8": 1, "uint8": 1}
 
 
@@ -156,7 +159,10 @@ class _Kernel:
         lines = ["j = start + tl.arange(0, DEPTH)[None, :]", f"column_inside = j < {width}"]
         lines += ["inside = row_inside & column_inside"] if parts == 1 else []
         if parts > 1:
-            lines += [f"j_a = {parts} * start + tl.arange(0, {parts} * DEPTH)[None, :]", f"a_column = j_a < {whole(depth)}"]
+            lines += [
+                f"j_a = {parts} * start + tl.arange(0, {parts} * DEPTH)[None, :]",
+                f"a_column = j_a < {whole(depth)}",
+            ]
             lines += ["a_inside = row_inside & a_column"]
         self.emit(*lines, indent=indent + 1)
 
@@ -302,7 +308,11 @@ class _Kernel:
     def _low_term(self) -> None:
         low = self.block.low
         assert low is not None
-        self.emit("k = tl.arange(0, RANK)[None, :]", f"k_inside = k < {whole(low.rank)}", "side_inside = row_inside & k_inside")
+        self.emit(
+            "k = tl.arange(0, RANK)[None, :]",
+            f"k_inside = k < {whole(low.rank)}",
+            "side_inside = row_inside & k_inside",
+        )
         masks = ("side_inside", "row_inside", "k_inside")
         w = self.pen.writer({"m"}, "    ", masks=masks, column="k", given={id(low.node): "low"})
         value = w.value(low.value)

@@ -61,7 +61,7 @@ class Narrow:
             what = f"The {self.bits} four bits of each byte"
         less = f".to(tl.float32) - {float(self.zero)}" if self.zero else ""
         note = f"{what}, less {self.zero}" if self.zero else what
-        text = f'({plain}{less}).to(TYPE)'
+        text = f"({plain}{less}).to(TYPE)"
         return f'''@triton.jit
 def {self.name}(x, TYPE: tl.constexpr):
     """{note}, as TYPE. In bfloat16 a byte below the exponent 0x43 is that many above 128, exactly."""

@@ -38,9 +38,7 @@ class TileEvaluator(Evaluator):
         return self.table.reduce(node.fn, self.at(source, (*index, self.space.inner_index[0])), node.name)
 
 
-def evaluate(
-    tile: Tile, node: Node, index: Index, leaves: Iterable[Node] = (), table: Table | None = None
-) -> Expr:
+def evaluate(tile: Tile, node: Node, index: Index, leaves: Iterable[Node] = (), table: Table | None = None) -> Expr:
     """Return a node's value on a tile. `leaves` are loaded, or given. Raise Unsupported."""
     known = {id(leaf) for leaf in leaves}
     return TileEvaluator(tile, table or Table(), lambda n: id(n) in known).at(node, index)

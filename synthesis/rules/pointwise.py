@@ -73,7 +73,7 @@ def _bitwise(d: Decomposer, calls: Calls, a: Node, b: Operand | None = None) -> 
 
 @rule("bitwise_right_shift", "__rshift__")
 def _right_shift(d: Decomposer, calls: Calls, a: Node, b: Operand) -> Node:
-    if isinstance(b, Node) or isinstance(a, Node) and a.dtype in FLOATS:
+    if isinstance(b, Node) or (isinstance(a, Node) and a.dtype in FLOATS):
         raise Unsupported("a shift by a tensor")
     return d.build.pointwise("shr", a, b, dtype=d.dtype(calls))
 
