@@ -17,6 +17,7 @@ from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner, make_plan
 from synthesis.ranking import Rows, ranked, rows_of
+from synthesis.shares import left_to_libraries, library_calls, told
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
 from synthesis.tuning import Configuration, configure, neighbours, read_tunables, shuffled_configurations
@@ -41,10 +42,8 @@ class Strategy:
 def _planned(program: Program) -> tuple[Plan, Planner]:
     """Return the plan and its planner. Raise Unsupported where it only calls libraries, as the reference does."""
     plan, planner = make_plan(program)
-    calls = [s for s in plan.steps if isinstance(s, Node) and s.kind == "library"]
-    if calls and all(isinstance(s, Node) for s in plan.steps):
-        names = ", ".join(dict.fromkeys(c.fn.split(".")[1] if "." in c.fn else c.fn for c in calls))
-        raise Unsupported(f"nothing to fuse here: {len(calls)} of {len(calls)} operations are library calls ({names})")
+    if library_calls(plan) and all(isinstance(s, Node) for s in plan.steps):
+        raise Unsupported(f"nothing to fuse here: {told(plan)}")
     return plan, planner
 
 
@@ -271,6 +270,7 @@ def _configured(strategy: Strategy, source: str, change: Configuration) -> Itera
         language=strategy.language,
         strategy=strategy.name,
         notes=strategy.notes,
+        left=left_to_libraries(source),
         configuration=merged,
     )
 

@@ -63,6 +63,18 @@ def test_a_reference_that_only_calls_libraries_is_told(kind: DeviceKind) -> None
         propose(traced, kind, number=0)
 
 
+def test_what_stays_a_library_call_is_told_with_its_share() -> None:
+    source = problem("return F.relu(F.conv1d(a0, a1)) * 2", "torch.randn(1, 4, 64), torch.randn(4, 4, 3)")
+    for kind in DeviceKind:
+        draft = propose(graphs(source, [{"name": "w"}]), kind, number=0)
+        assert draft is not None
+        assert draft.left == "1 of 2 operations are library calls that hold 50% of the time (conv1d)"
+    heavy = problem("return F.relu(F.conv2d(a0, a1))", "torch.randn(64, 64, 99, 99), torch.randn(64, 64, 9, 9)")
+    draft = propose(graphs(heavy, [{"name": "w"}]), DeviceKind.CUDA, number=0)
+    assert draft is not None
+    assert "hold 9" in draft.left
+
+
 def test_without_rows_the_order_stays() -> None:
     listed = [("held", draft("b", **HELD)), ("held", draft("a", **HELD))]
     assert [d.strategy for d in ranked(listed, [[]])] == ["b", "a"]
