@@ -48,7 +48,7 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
     loads, sizes = block.loads(), symbols(block.exprs(), extents)
     name = f"product_{node.name}"
     small = {n.name: n.function() for w in block.weights for p in w.parts if (n := narrow(p)) is not None}
-    plain = block.steps.parts == 1 and block.steps.group is None and block.low is None and not small
+    plain = block.steps.parts == 1 and block.steps.group is None and block.low is None
     single = plain and min(block.rows.values) == 1
     texts = [_Kernel(block, vector=v) for v in ((False, True) if single else (False,))]
     kernels = [k.write(f"{name}_of_one_row" if k.vector else name, loads, sizes) for k in texts]
