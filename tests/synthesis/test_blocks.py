@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from evaluator.types import DeviceKind
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
-from tests.synthesis.checking import graphs, problem
-from tests.synthesis.test_triton import CHECK, case, child
+from tests.synthesis.checking import ROOT, graphs, problem, sizes_of
+from tests.synthesis.test_triton import CHECK, COMPILE, case, child
 
 pytest.importorskip("triton")
 pytestmark = pytest.mark.compiles
@@ -159,3 +160,41 @@ def test_vectors_of_keys_are_loaded_before_the_loop() -> None:
     before, loop = drafts(source, [{"n": 37}, {"n": 50}])[0].source.split("    for start in range(", 1)
     assert "tl.load(w_ptr + j_k + tl.zeros([BLOCK, 1], tl.int32)" in before
     assert "w_ptr" not in loop.split("@triton.jit")[0]
+
+
+# Every kernel that one call launches, for a problem of Mirage's and for integers in memory.
+LAUNCHED = {
+    "mirage_rmsnorm_linear": ["product_linear"],
+    "mirage_lora_linear": ["product_out_1"],
+    "mirage_mla_decode": ["attend_matmul_1", "join_parts"],
+    "int8_woq_linear": ["product_out"],
+    "int4_woq_linear": ["product_matmul"],
+}
+
+
+def test_launches_compile_for_sm_90(tmp_path: Path) -> None:
+    cases = {}
+    for name in LAUNCHED:
+        source = (ROOT / "bench" / "anchors" / "problems" / f"{name}.py").read_text(encoding="utf-8")
+        workloads = sizes_of(source, "cuda")[:-1]
+        sizes = [{k: v for k, v in workloads[1].items() if k != "name"}]
+        cases[name] = case(tmp_path, name, source, drafts(source, workloads)[:1], sizes)
+    found = child(COMPILE, json.dumps(cases), TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    assert {name: [one["kernel"] for one in launches] for name, launches in found.items()} == LAUNCHED
+
+
+def test_latent_values_are_the_tile_of_the_keys() -> None:
+    forward, inputs, init, sizes = CASES["latent attention"]
+    source = drafts(problem(forward, inputs, init=init, sizes=SIZES), sizes)[0].source
+    loop = source.split("    for start in range(", 1)[1].split("@triton.jit")[0]
+    assert loop.count("tl.load(") == 2  # two pieces of the keys, and no values
+    assert "pieces=True" in source
+
+
+def test_scales_of_columns_leave_the_product() -> None:
+    forward, inputs, init, sizes = CASES["four bits by column"]
+    source = drafts(problem(forward, inputs, init=init, sizes=SIZES), sizes)[0].source
+    loop, after = source.split("    for start in range(", 1)[1].split("    inside = row_inside & c_inside", 1)
+    assert "_low_less_8(bits, TYPE)" in loop
+    assert "s_ptr" not in loop
+    assert "s_ptr" in after
