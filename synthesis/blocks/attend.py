@@ -80,16 +80,18 @@ def _before_loop(block: Attention, pen: Pen) -> dict[str, dict[int, str]]:
     for name, operand, width, first, columns in (*tiles, ("v", block.v, depth_v, "", "DEPTH_V")):
         if name == "v" and block.shared:
             continue
-        pen.lines.append(f"    j_{name} = {first}tl.arange(0, {columns})[None, :]")
+        upright = block.upright and name != "v"
+        pen.lines.append(f"    j_{name} = {first}tl.arange(0, {columns})[{':, None' if upright else 'None, :'}]")
         pen.lines.append(f"    {name}_column = j_{name} < {whole(width)}")
         w = pen.writer({"n"}, "    ", masks=("", "", f"{name}_column"), column=f"j_{name}")
-        ready[name] = w.before_loop(operand, "BLOCK")
+        ready[name] = {} if upright else w.before_loop(operand, "BLOCK")
     return ready
 
 
 def _keys(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> str:
     """Write the products of queries and keys. Return the name of the first keys."""
     names = []
+    turned = "{}" if block.upright else "tl.trans({})"
     for end, _, _ in _pieces(block):
         name = f"k{end}"
         pen.lines.append(f"        {name}_inside = key_inside & {name}_column")
@@ -97,18 +99,28 @@ def _keys(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> str:
         w = pen.writer({"n"}, "        ", masks=masks, column=f"j_{name}", ready=ready[name])
         names.append(w.operand(block.k, "k_tile"))
         before = ", product" if end else ""
-        pen.lines.append(f'        product = tl.dot(q{end}, tl.trans({names[-1]}){before}, input_precision="ieee")')
+        tile = turned.format(names[-1])
+        pen.lines.append(f'        product = tl.dot(q{end}, {tile}{before}, input_precision="ieee")')
     return names[0]
+
+
+def _keys_inside(where: str) -> list[str]:
+    """Return the lines that number the keys of a step, along the rows or the columns of a tile."""
+    shape = "[BLOCK, 1]" if where == ":, None" else "[1, BLOCK]"
+    return [
+        f"        n = (start + tl.arange(0, BLOCK)[{where}]).to(INDEX)",
+        f"        key_inside = tl.full({shape}, True, tl.int1) if EVEN else n < end",
+    ]
 
 
 def _loop(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> None:
     """Write the steps over the keys: products, the peak so far, and sums relative to it."""
     pen.lines += [
         "    for start in range(tl.program_id(2) * span, end, BLOCK):",
-        "        n = (start + tl.arange(0, BLOCK)[:, None]).to(INDEX)",
-        "        key_inside = tl.full([BLOCK, 1], True, tl.int1) if EVEN else n < end",
+        *_keys_inside("None, :" if block.upright else ":, None"),
     ]
     k = _keys(block, pen, ready)
+    pen.lines += _keys_inside(":, None") if block.upright else []
     pen.lines += [
         "        j_n = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)",
         "        n_column = tl.full([1, BLOCK], True, tl.int1) if EVEN else j_n < end",

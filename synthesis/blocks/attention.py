@@ -25,8 +25,8 @@ TUNABLES = {
     "ATTEND_WARPS": [4, 2, 8],
     "ATTEND_STAGES": [3, 2, 4],
 }
-# Long rows fill the shared memory with two steps, and the registers of eight warps with the result.
-LATENT = {"PROGRAMS": [132, 264, 528], "ATTEND_WARPS": [8, 4], "ATTEND_STAGES": [2, 3, 4]}
+# Three steps of long rows fill the shared memory, so there is one program for each multiprocessor.
+LATENT = {"QUERIES": [16, 32, 64], "PROGRAMS": [132, 264, 528], "ATTEND_WARPS": [4, 8], "ATTEND_STAGES": [3, 2, 4]}
 
 
 @dataclass(slots=True)
@@ -194,6 +194,13 @@ class Attention:
     pieces: bool  # the queries' depth: a power of two, and the rest
     shared: bool  # values are the first piece of the keys
     title: str = "attention"
+
+    @property
+    def upright(self) -> bool:
+        """Whether neighbouring keys are neighbours in memory: their tile then has keys along its columns."""
+        loads = [e.data[1] for e in walk([self.k]) if e.op == "load" and e.full]
+        by_key = all(o.coefficient("n") is not None and o.coefficient("n").equals(1) for o in loads)  # type: ignore[union-attr]
+        return by_key and not self.shared and not any(e.op == "reduce" for e in walk([self.k]))
 
     @property
     def queries(self) -> Size:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from synthesis.blocks.block import Code
 from synthesis.blocks.factors import renamed, sums_inside
+from synthesis.blocks.launch import BESIDE, GROUPED, LAUNCH, TUNABLES, VECTOR_LAUNCH, VECTOR_TUNABLES
 from synthesis.blocks.narrow import narrow
 from synthesis.blocks.tile import Pen, Tile, covers, symbols, walk, whole
 from synthesis.expr import INNER, Expr
@@ -18,23 +19,8 @@ from synthesis.index import linear
 if TYPE_CHECKING:
     from synthesis.blocks.product import Product, Weight
 
-TUNABLES = {
-    "COLUMNS": [64, 32, 16, 128],  # columns of a program, at most
-    "DEPTH": [256, 128, 512, 64],  # elements of each weight's row in a step
-    "FILL": [128, 256, 512, 64],  # programs, at least, before columns are fewer
-    "PRODUCT_WARPS": [4, 8, 2],
-    "PRODUCT_STAGES": [4, 6, 3, 5, 2, 8],
-}
-VECTOR_TUNABLES = {
-    "LANES": [8, 4, 16, 2],  # columns of a program where there is one row
-    "VECTOR_DEPTH": [1024, 512, 2048],
-    "VECTOR_WARPS": [4, 8, 2],
-    "VECTOR_STAGES": [3, 2, 4, 5],
-    "VECTOR": [1, 0],  # one row: sums in place of a tensor core's product
-}
-BESIDE = {"BESIDE": [1, 0]}  # a norm's sums: beside the product, or before it in the same kernel
 NAMES = (
-    "m n j c g g_next r k start j_a a_column a_inside zero out low side scale row_inside column_inside inside c_inside"
+    "m n j c g g_next first u j_next r r_inside down_inside k start j_a a_column a_inside zero out low side scale row_inside column_inside inside c_inside"
     " k_inside side_inside"
 )
 BYTES = {"float32": 4, "int8": 1, "uint8": 1}
@@ -62,7 +48,7 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
         beside = f', BESIDE=CONFIG["BESIDE"] and {kind} is not tl.float16'  # float16 overflows before it is scaled
     constants = beside
     if block.low is not None:
-        constants += f", RANK=max(16, triton.next_power_of_2({host.size(block.low.rank)}))"
+        constants += f", RANK={host.size(block.low.rank)}"
     step = f", group={host.size(block.steps.group)}" if block.steps.group is not None else ""
     step += f", parts={block.steps.parts}" if block.steps.parts > 1 else ""
     width = sum(BYTES.get(n.dtype, 2) for n in _streams(block))
@@ -76,6 +62,7 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
     tunables = {**TUNABLES, **(VECTOR_TUNABLES if single else {}), **(BESIDE if beside else {})}
     if block.steps.group is not None:
         del tunables["DEPTH"]
+        tunables |= GROUPED
     return Code([*small.values(), *kernels], launches, tunables, set[str]().union(*(k.pen.pieces for k in texts)))
 
 
@@ -106,18 +93,27 @@ class _Kernel:
     def write(self, name: str, loads: list[Node], sizes: list[str]) -> str:
         pointers = [*(f"{x.name}_ptr" for x in loads), "out_ptr"]
         names = [f"sum_{i}" for i in range(len(self.sums))]
-        names += [f"{kind}_{i}" for kind in ("partial", "scale", "ahead") for i in range(len(self.totals))]
+        names += [f"{kind}_{i}" for kind in ("partial", "scale") for i in range(len(self.totals))]
+        names += [f"{kind}_{i}" for kind in ("ahead", "kept") for i in range(len(loads))]
         self.pen = Pen(self.block.root.dtype == "float32", {*sizes, *NAMES.split(), *pointers, *self.totals, *names})
         self._head()
         if self.sums:
             self._sums_before()
+        if self.sums and not self.vector:
+            self._first_ahead()
         self._loop()
         self._finish()
         constants = ["ROWS", "COLUMNS", "DEPTH", *(["STAGES"] if self.vector else [])]
         constants += ["RANK"] if self.block.low else []
+        constants += ["UNROLL"] if self.block.steps.group is not None else []
         constants += ["BESIDE"] if self.sums else []
         parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in [*constants, "INDEX", "TYPE"])])
         return "\n".join(["@triton.jit", f"def {name}({parameters}):", *self.pen.lines])
+
+    @property
+    def body(self) -> int:
+        """The indentation of the loop's body: groups are unrolled in a loop of their own."""
+        return 2 if self.block.steps.group is None else 3
 
     def emit(self, *lines: str, indent: int = 1) -> None:
         self.pen.lines += [" " * 4 * indent + line for line in lines]
@@ -140,7 +136,8 @@ class _Kernel:
         if block.low is not None:
             self.emit(
                 "low = tl.zeros([ROWS, RANK], tl.float32)",
-                f"r = tl.minimum(tl.arange(0, RANK)[:, None], {whole(block.low.rank)} - 1)",
+                "r = tl.arange(0, RANK)[:, None]",
+                f"r_inside = r < {whole(block.low.rank)}",
             )
         if block.steps.group is not None:
             self.emit("j = tl.arange(0, DEPTH)[None, :]")
@@ -151,7 +148,8 @@ class _Kernel:
         """Open the loop along the depth, and say which columns of a step are inside."""
         parts, group, depth = self.block.steps.parts, self.block.steps.group, self.block.depth
         if group is not None:
-            self.emit(f"for g in range(0, {whole(depth // group)}):", indent=indent)
+            self.emit(f"for first in range(0, {whole(depth // group)}, UNROLL):", indent=indent)
+            self.emit("    for u in tl.static_range(0, UNROLL):", "        g = first + u", indent=indent)
             return
         width = whole(depth // parts) if parts > 1 else whole(depth)
         many = f"tl.range(0, {width}, DEPTH, num_stages=STAGES)" if self.vector else f"range(0, {width}, DEPTH)"
@@ -192,7 +190,7 @@ class _Kernel:
         elif parts > 1:
             masks = ("a_inside", "row_inside", "a_column")
         column = "j_a" if parts > 1 else "j"
-        w, value = self.pen.writer({"m"}, " " * 8, masks=masks, column=column), self.block.operand.value
+        w, value = self.pen.writer({"m"}, " " * 4 * self.body, masks=masks, column=column), self.block.operand.value
         if self.sums:
             return [self._scaled_rows(value)]
         if self.vector:
@@ -203,21 +201,58 @@ class _Kernel:
         if parts == 1:
             return [name]
         names = [w.unique_name("a_part") for _ in range(parts)]
-        self.emit(f"{', '.join(names)} = tl.split(tl.reshape({name}, [ROWS, DEPTH, {parts}]))", indent=2)
+        self.emit(f"{', '.join(names)} = tl.split(tl.reshape({name}, [ROWS, DEPTH, {parts}]))", indent=self.body)
         return names
 
     def _scaled_rows(self, value: Expr) -> str:
-        """Write the operand of rows that are normalised: as it is where its sums are taken beside, else scaled."""
+        """Write the operand of rows that are normalised: as it is where its sums are taken beside, else scaled.
+
+        What the sums need is loaded once more, into registers and a step ahead. Shared with the operand, it would lie
+        in shared memory without swizzling, and all rows in the same banks.
+        """
         self.emit("if BESIDE:", indent=2)
         w = self.pen.writer({"m"}, " " * 12)
         name = w.assign("a", w.value(value)) if self.vector else w.operand(value, "a")
-        for number, expr in enumerate(self.sums):
-            w.emit(f"sum_{number} += tl.where(inside, {w.value(expr.args[0])}, 0.0)")
+        if self.vector:
+            for number, expr in enumerate(self.sums):
+                w.emit(f"sum_{number} += tl.where(inside, {w.value(expr.args[0])}, 0.0)")
+        else:
+            self._add_ahead()
         self.emit("else:", indent=2)
         w = self.pen.writer({"m"}, " " * 12)
         scaled = f"{w.value(value)} * scale"
         self.emit(f"{name} = {scaled}" if self.vector else f"{name} = ({scaled}).to(TYPE)", indent=3)
         return name
+
+    def _summed(self) -> list[Expr]:
+        """Return the loads that the sums need."""
+        return [e for e in walk([s.args[0] for s in self.sums]) if e.op == "load"]
+
+    def _first_ahead(self) -> None:
+        """Load what the sums need of the first step."""
+        self.emit(
+            "if BESIDE:",
+            "    j_next = tl.arange(0, DEPTH)[None, :]",
+            f"    next_column = j_next < {whole(self.block.depth)}",
+        )
+        self.emit("next_inside = row_inside & next_column", indent=2)
+        self._load_ahead("kept", 2)
+
+    def _load_ahead(self, name: str, indent: int) -> None:
+        w = self.pen.writer({"m"}, "    " * indent, masks=("next_inside", "row_inside", "next_column"), column="j_next")
+        for number, expr in enumerate(self._summed()):
+            w.emit(f"{name}_{number} = {w.raw(expr)}")
+
+    def _add_ahead(self) -> None:
+        """Load what the sums need of the next step, and add this step's."""
+        self.emit("j_next = j + DEPTH", f"next_column = j_next < {whole(self.block.depth)}", indent=3)
+        self.emit("next_inside = row_inside & next_column", indent=3)
+        self._load_ahead("ahead", 3)
+        ready = {expr.number: f"kept_{number}" for number, expr in enumerate(self._summed())}
+        w = self.pen.writer({"m"}, " " * 12, ready=ready)
+        for number, expr in enumerate(self.sums):
+            w.emit(f"sum_{number} += tl.where(inside, {w.value(expr.args[0])}, 0.0)")
+        self.emit(*(f"kept_{number} = ahead_{number}" for number in range(len(ready))), indent=3)
 
     def _loop(self) -> None:
         grouped = [i for i, w in enumerate(self.block.weights) if self._changes_by_group(w)]
@@ -227,8 +262,8 @@ class _Kernel:
         self._steps()
         if grouped:
             last = whole(self.block.depth // (self.block.steps.group or 1))
-            self.emit(f"g_next = tl.minimum(g + 1, {last} - 1)", indent=2)
-            self._scales_of_group(grouped, "ahead", 2)
+            self.emit(f"g_next = tl.minimum(g + 1, {last} - 1)", indent=self.body)
+            self._scales_of_group(grouped, "ahead", self.body)
         rows = self._rows()
         masks = ("column_inside", "", "column_inside") if self.block.steps.group is None else ("", "", "")
         loaded: dict[str, str] = {}
@@ -236,9 +271,9 @@ class _Kernel:
             by_group = self._changes_by_group(weight)
             for number, (a, part) in enumerate(zip(rows, weight.parts, strict=True)):
                 # A weight's row that is beyond the last is the last once more: no mask along the rows.
-                w = self.pen.writer({"n"}, " " * 8, masks=masks)
+                w = self.pen.writer({"n"}, " " * 4 * self.body, masks=masks)
                 if self.vector:
-                    self.emit(f"{total} += {w.value(part)} * {a}", indent=2)
+                    self.emit(f"{total} += {w.value(part)} * {a}", indent=self.body)
                     continue
                 small = narrow(part)
                 if small is None:
@@ -249,14 +284,15 @@ class _Kernel:
                     tile = w.assign("b", f"{small.name}({loaded[text]}, TYPE)")
                 into = f"partial{total[5:]}" if by_group else total
                 before = "" if by_group and not number else f", {into}"
-                self.emit(f'{into} = tl.dot({a}, tl.trans({tile}){before}, input_precision="ieee")', indent=2)
+                self.emit(f'{into} = tl.dot({a}, tl.trans({tile}){before}, input_precision="ieee")', indent=self.body)
             if by_group:
-                self.emit(f"{total} += partial{total[5:]} * scale{total[5:]}.to(tl.float32)", indent=2)
+                self.emit(f"{total} += partial{total[5:]} * scale{total[5:]}.to(tl.float32)", indent=self.body)
         if self.block.low is not None:
-            w = self.pen.writer({"r"}, " " * 8, masks=masks)
+            self.emit("down_inside = r_inside & column_inside", indent=self.body)
+            w = self.pen.writer({"r"}, " " * 4 * self.body, masks=("down_inside", "r_inside", "column_inside"))
             down = w.operand(self.block.low.down, "b")
-            self.emit(f'low = tl.dot({rows[0]}, tl.trans({down}), low, input_precision="ieee")', indent=2)
-        self.emit(*(f"scale_{i} = ahead_{i}" for i in grouped), indent=2)
+            self.emit(f'low = tl.dot({rows[0]}, tl.trans({down}), low, input_precision="ieee")', indent=self.body)
+        self.emit(*(f"scale_{i} = ahead_{i}" for i in grouped), indent=self.body)
 
     @staticmethod
     def _changes_by_group(weight: Weight) -> bool:
@@ -320,30 +356,3 @@ class _Kernel:
         up = w.operand(low.up, "up")
         self.emit(f"side = tl.where(k_inside, {value}, 0.0).to(TYPE)")
         self.emit(f'side = tl.dot(side, tl.trans({up}), input_precision="ieee")')
-
-
-LAUNCH = '''
-def _product(kernel, out, rows, columns, depth, width, tensors, sizes, kind, group=0, parts=1, **constants):
-    """Fewer columns a program until there are FILL programs; as many stages as fit the shared memory."""
-    together = min(64, max(16, triton.next_power_of_2(rows)))
-    step = group // parts or min(CONFIG["DEPTH"], max(16, triton.next_power_of_2(depth // parts)))
-    block = CONFIG["COLUMNS"]
-    while block > 16 and triton.cdiv(columns, block) * triton.cdiv(rows, together) < CONFIG["FILL"]:
-        block //= 2
-    bytes_of_stage = (block * width + together * parts * out.element_size()) * step
-    stages = max(1, min(CONFIG["PRODUCT_STAGES"], 180000 // bytes_of_stage + 1))
-    constants |= {"ROWS": together, "COLUMNS": block, "DEPTH": step, "INDEX": _index(tensors), "TYPE": kind}
-    grid = (triton.cdiv(columns, block), triton.cdiv(rows, together))
-    options = {"num_warps": CONFIG["PRODUCT_WARPS"], "num_stages": stages}
-    kernel[grid](*tensors, out, *sizes, **constants, **options)
-'''
-
-VECTOR_LAUNCH = '''
-def _vector(kernel, out, columns, depth, tensors, sizes, kind, **constants):
-    """One row: every program sums a few columns."""
-    step = min(CONFIG["VECTOR_DEPTH"], max(16, triton.next_power_of_2(depth)))
-    stages = max(1, min(CONFIG["VECTOR_STAGES"], 180000 // (CONFIG["LANES"] * step * 4) + 1))
-    constants |= {"ROWS": 1, "COLUMNS": CONFIG["LANES"], "DEPTH": step, "STAGES": stages, "INDEX": _index(tensors)}
-    grid = (triton.cdiv(columns, CONFIG["LANES"]), 1)
-    kernel[grid](*tensors, out, *sizes, **constants, TYPE=kind, num_warps=CONFIG["VECTOR_WARPS"])
-'''

@@ -141,10 +141,13 @@ def operands(node: Node, one: Size, least: int = 16) -> Operands | None:
     return Operands(node, a, b, bias, node.fn != "aten.linear.default")
 
 
-def use_product(root: Node, users: Callable[[Node], list[Node]], one: Size, *, low_rank: bool = False) -> bool:
+def use_product(
+    root: Node, users: Callable[[Node], list[Node]], one: Size, *, low_rank: bool = False, norms_apart: bool = False
+) -> bool:
     """Let a block compute `root`: a product, or an element-wise result of products that nobody else uses.
 
-    With `low_rank` only where one of them is a low-rank term. Return whether there is such a block.
+    With `low_rank` only where one of them is a low-rank term. With `norms_apart` a normalised operand is read from
+    memory. Return whether there is such a block.
     """
     if root.kind not in ("pointwise", "library"):
         return False
@@ -156,7 +159,7 @@ def use_product(root: Node, users: Callable[[Node], list[Node]], one: Size, *, l
     inside = {id(n) for n in cone}
     if any(id(u) not in inside for n in cone if n is not root for u in users(n)):
         return False
-    block = _fit(root, [o for o in found if low is None or o.node is not low[0].node], low, one)
+    block = _fit(root, [o for o in found if low is None or o.node is not low[0].node], low, one, norms_apart)
     if block is None:
         return False
     compute(root, block, block.loads())
@@ -195,7 +198,9 @@ def _low_rank(
     return None
 
 
-def _fit(root: Node, found: list[Operands], low: tuple[Operands, Operands] | None, one: Size) -> Product | None:
+def _fit(
+    root: Node, found: list[Operands], low: tuple[Operands, Operands] | None, one: Size, norms_apart: bool
+) -> Product | None:
     first = found[0]
     if any(o.a is not first.a or o.node.shape != first.node.shape or o.transposed != first.transposed for o in found):
         return None
@@ -205,7 +210,7 @@ def _fit(root: Node, found: list[Operands], low: tuple[Operands, Operands] | Non
     rows = product(first.node.shape[:-1], one)
     for steps in _steps(found):
         weights = [_weight(o, steps, one) for o in found]
-        operand = _operand(first, rows, steps, one)
+        operand = _operand(first, rows, steps, one, norms_apart)
         if operand is not None and all(weights):
             break
     else:
@@ -268,7 +273,7 @@ def _along(row: str, extent: Size, depth: Size, steps: Steps, part: int | None, 
     return tile, place if group is None else place + tile.at["g"].scaled(group)
 
 
-def _operand(first: Operands, rows: Size, steps: Steps, one: Size) -> Rows | None:
+def _operand(first: Operands, rows: Size, steps: Steps, one: Size, norms_apart: bool) -> Rows | None:
     tile, place = _along("m", rows, first.depth, steps, None, one)
 
     def at(leaves: list[Node], table: Table) -> Expr:
@@ -282,6 +287,7 @@ def _operand(first: Operands, rows: Size, steps: Steps, one: Size) -> Rows | Non
             return Rows(value, None)
         inner, scale = split(value, table)
         simple = all(e.data == "sum" and not sums_inside(e.args[0]) for e in sums)
+        simple = simple and not norms_apart
         if sums and inner is not None and simple and not sums_inside(inner) and steps == Steps(1, None):
             return Rows(inner, scale)
     value = attempt(lambda: at([base(first.a)], Table()))
