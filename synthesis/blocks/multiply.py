@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from synthesis.blocks.product import Product, Weight
 
 NAMES = (
-    "m n j c g g_next first u j_next r r_inside down_inside k start j_a a_column a_inside zero out low side scale row_inside column_inside inside c_inside"
-    " k_inside side_inside"
+    "m n j c g g_next first u j_next r r_inside down_inside k start j_a a_column a_inside zero out low side scale"
+    " row_inside column_inside inside c_inside k_inside side_inside next_column next_inside"
 )
 BYTES = {"float32": 4, "int8": 1, "uint8": 1}
 

@@ -34,6 +34,7 @@ POINTWISE = [
     "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.hardswish(x)",
     "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
     "(x > 0) & (x < 1)", "(x > 0).float()", "x.isnan() | ~(x < 1)", "F.hardtanh(x) - F.relu6(x)", "torch.lerp(x, x * 2, 0.3)", "x.long()",
+    "(x.long() & 15) + (x.long() >> 1)",
 ]  # fmt: skip
 ROW = [
     "x.sum(-1)", "x.mean(-1, keepdim=True)", "x.amax(-1)", "x.amin(-1, keepdim=True)", "x.max(-1).values", "x.var(-1)", "x.std(-1, unbiased=False)",
