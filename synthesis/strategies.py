@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
+from synthesis.blocks.estimate import Shape, ranked_products, shapes_of
 from synthesis.blocks.rewrite import use_blocks
 from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
@@ -231,7 +232,8 @@ def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int, threads: 
             continue
         if source.split("\n", 1)[1] not in {s.split("\n", 1)[1] for _, s in written}:
             written.append((strategy, source))
-    for draft in _ordered(written, _rows_of(graphs), seed):
+    shapes = _shapes_of(graphs) if any(strategy.lead for strategy, _ in written) else []
+    for draft in _ordered(written, _rows_of(graphs), shapes, seed):
         if draft.source not in seen:
             seen.add(draft.source)
             yield draft
@@ -246,11 +248,26 @@ def _rows_of(graphs: Mapping[str, Graph]) -> list[list[Rows]]:
     return []
 
 
-def _ordered(written: list[tuple[Strategy, str]], rows: list[list[Rows]], seed: int) -> Iterator[Draft]:
-    """Yield the leads of strategies that have some, then first Configurations (those of rows by rank), then others."""
+def _shapes_of(graphs: Mapping[str, Graph]) -> list[list[Shape]]:
+    for without in EXCLUDED_RULES:
+        try:
+            program = read_program(graphs, without)
+            use_blocks(program)
+            return shapes_of(program)
+        except Unsupported:
+            continue
+    return []
+
+
+def _ordered(
+    written: list[tuple[Strategy, str]], rows: list[list[Rows]], shapes: list[list[Shape]], seed: int
+) -> Iterator[Draft]:
+    """Yield the leads of strategies that have some, then first Configurations (those of rows and products by rank),
+    then others."""
     rest, of_rows = [], []
     for strategy, source in written:
         firsts = [d for change in strategy.first for d in _configured(strategy, source, change)]
+        firsts = ranked_products(firsts, shapes) if strategy.lead else firsts
         yield from firsts[: strategy.lead]
         if strategy.mode and strategy.mode in _modes(source):
             of_rows += [(strategy.mode, d) for d in firsts]

@@ -23,7 +23,6 @@ NAMES = (
     "m n j c g g_next first u j_next r r_inside down_inside k start j_a a_column a_inside zero out low side scale"
     " row_inside column_inside inside c_inside k_inside side_inside next_column next_inside"
 )
-BYTES = {"float32": 4, "int8": 1, "uint8": 1}
 
 
 def write_product(block: Product, host: Host, node: Node) -> Code:
@@ -34,8 +33,7 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
     loads, sizes = block.loads(), symbols(block.exprs(), extents)
     name = f"product_{node.name}"
     small = {n.name: n.function() for w in block.weights for p in w.parts if (n := narrow(p)) is not None}
-    plain = block.steps.parts == 1 and block.steps.group is None and block.low is None
-    single = plain and min(block.rows.values) == 1
+    single = block.single
     texts = [_Kernel(block, vector=v) for v in ((False, True) if single else (False,))]
     kernels = [k.write(f"{name}_of_one_row" if k.vector else name, loads, sizes) for k in texts]
     arguments = [host.contiguous(n) for n in loads]
@@ -51,8 +49,7 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
         constants += f", RANK={host.size(block.low.rank)}"
     step = f", group={host.size(block.steps.group)}" if block.steps.group is not None else ""
     step += f", parts={block.steps.parts}" if block.steps.parts > 1 else ""
-    width = sum(BYTES.get(n.dtype, 2) for n in _streams(block))
-    call = f"_product({name}, {out}, {rows}, {columns}, {depth}, {width}, {listed}, {kind}{step}{constants})"
+    call = f"_product({name}, {out}, {rows}, {columns}, {depth}, {block.width}, {listed}, {kind}{step}{constants})"
     if single:
         host.lines += [f'if {rows} == 1 and CONFIG["VECTOR"]:']
         host.lines += [f"    _vector({name}_of_one_row, {out}, {columns}, {depth}, {listed}, {kind}{beside})", "else:"]
@@ -64,16 +61,6 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
         del tunables["DEPTH"]
         tunables |= GROUPED
     return Code([*small.values(), *kernels], launches, tunables, set[str]().union(*(k.pen.pieces for k in texts)))
-
-
-def _streams(block: Product) -> list[Node]:
-    """Return the tensors that are read along the depth for each column."""
-    found = {}
-    for part in (p for weight in block.weights for p in weight.parts):
-        for expr in walk([part]):
-            if expr.op == "load" and expr.full and any(v == "n" for v, _ in expr.data[1].terms):
-                found[id(expr.data[0])] = expr.data[0]
-    return list(found.values())
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from synthesis.index import Index
 
 MOST_ROWS, MOST_RANK = 64, 64
 GROUPS = (32, 64, 128, 256, 512)  # elements of the depth that share a scale
+BYTES = {"float32": 4, "int32": 4, "int8": 1, "uint8": 1}  # other dtypes: 2
 LINEAR = ("aten.linear.default", "aten.addmm.default")
 
 
@@ -111,6 +112,20 @@ class Product:
         if self.low is not None:
             found += [self.low.down, self.low.value, self.low.up]
         return [e for e in found if e is not None]
+
+    @property
+    def single(self) -> bool:
+        """Whether there may be one row, which is then summed without a tensor core."""
+        plain = self.steps.parts == 1 and self.steps.group is None and self.low is None
+        return plain and min(self.rows.values) == 1
+
+    @property
+    def width(self) -> int:
+        """The bytes of all weights that belong to one column and one step along the depth."""
+        parts = [e for weight in self.weights for part in weight.parts for e in walk([part])]
+        loads = [e for e in parts if e.op == "load" and e.full and any(v == "n" for v, _ in e.data[1].terms)]
+        found = {id(e.data[0]): e.data[0] for e in loads}
+        return sum(BYTES.get(node.dtype, 2) for node in found.values())
 
     def loads(self) -> list[Node]:
         return reads(self.exprs(), [*self.products, *([self.low.node] if self.low else [])])
