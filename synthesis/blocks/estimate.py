@@ -18,8 +18,9 @@ from synthesis.host import BLOCK
 from synthesis.ranking import BYTES_PER_US, FULL_RATE_BYTES, LAUNCH_US, PROCESSORS, WARPS
 
 SHARED_BYTES, ROOM = 227_000, 180_000  # of a multiprocessor; that a program takes for its steps, at most
-# Fitted to looks on an H100: each step of each program of a multiprocessor, and multiprocessors without a program.
-STEP_US, STEP_US_OF_BYTE, IDLE_POWER = 0.02, 6e-7, 0.15
+# Fitted to looks on an H100: a step of one program after the other, and of each program of a multiprocessor; the last
+# step, which nothing hides where all programs run at once; and multiprocessors without a program.
+STEP_US, STEP_US_OF_PROGRAM, LAST_US_OF_BYTE, IDLE_POWER = 0.025, 0.015, 5e-5, 0.15
 L2_BYTES_PER_US = 1.5e7
 
 
@@ -93,6 +94,8 @@ def launch_of(shape: Shape, configuration: Mapping[str, Any]) -> Launch:
         return Launch(programs, moved, step * shape.item_bytes, 1, steps, stages, configuration["VECTOR_WARPS"])
     together = min(64, max(16, _power_of_two(shape.rows)))
     step = shape.group // shape.parts or min(configuration["DEPTH"], _power_of_two(shape.depth // shape.parts))
+    if not shape.group:
+        step = min(step, max(16, 2048 * configuration["PRODUCT_WARPS"] // together))
     by_rows, block = math.ceil(shape.rows / together), configuration["COLUMNS"]
     while block > 16 and math.ceil(shape.columns / block) * by_rows < configuration["FILL"]:
         block //= 2
@@ -116,9 +119,10 @@ def estimate_us(shape: Shape, configuration: Mapping[str, Any]) -> float:
     waves = sum(part / made.programs / _rate(count * of_program) for part, count in shares if part)
     idle: float = max(1.0, PROCESSORS / made.programs) ** IDLE_POWER
     moved: float = shape.columns * shape.depth / shape.parts * shape.width
-    steps = made.programs / PROCESSORS * made.steps
+    turns = max(1.0, made.programs / at_once)
     again = made.programs * made.steps * min(made.rows_kept, shape.rows) * made.bytes_of_row
-    overhead: float = steps * (STEP_US + STEP_US_OF_BYTE * made.bytes_of_step) + again / L2_BYTES_PER_US
+    overhead = made.steps * (STEP_US * turns + STEP_US_OF_PROGRAM * made.programs / PROCESSORS)
+    overhead += LAST_US_OF_BYTE * made.bytes_of_step / turns + again / L2_BYTES_PER_US
     return LAUNCH_US + moved / BYTES_PER_US * waves * idle + overhead
 
 

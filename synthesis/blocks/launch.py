@@ -25,8 +25,9 @@ def _product(kernel, out, rows, columns, depth, width, tensors, sizes, kind, gro
     together = min(64, max(16, triton.next_power_of_2(rows)))
     if "RANK" in constants:  # more than rows: else all warps would compute all of both products
         constants["RANK"] = max(2 * together, triton.next_power_of_2(constants["RANK"]))
-    step = group // parts or min(CONFIG["DEPTH"], max(16, triton.next_power_of_2(depth // parts)))
-    block = CONFIG["COLUMNS"]
+    warps, block = CONFIG["PRODUCT_WARPS"], CONFIG["COLUMNS"]
+    most = max(16, 2048 * warps // together)  # 64 registers of a thread for the rows' operand
+    step = group // parts or min(CONFIG["DEPTH"], most, max(16, triton.next_power_of_2(depth // parts)))
     while block > 16 and triton.cdiv(columns, block) * triton.cdiv(rows, together) < CONFIG["FILL"]:
         block //= 2
     if group:
@@ -37,7 +38,7 @@ def _product(kernel, out, rows, columns, depth, width, tensors, sizes, kind, gro
     stages = max(1, min(CONFIG["PRODUCT_STAGES"], 180000 // bytes_of_stage + 1))
     constants |= {"ROWS": together, "COLUMNS": block, "DEPTH": step, "INDEX": _index(tensors), "TYPE": kind}
     grid = (triton.cdiv(columns, block), triton.cdiv(rows, together))
-    options = {"num_warps": CONFIG["PRODUCT_WARPS"], "num_stages": stages}
+    options = {"num_warps": warps, "num_stages": stages}
     kernel[grid](*tensors, out, *sizes, **constants, **options)
 '''
 
