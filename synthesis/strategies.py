@@ -133,6 +133,7 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {},
     {"PROGRAMS": 264, "KEYS": 128, "ATTEND_STAGES": 2},
     {"DEPTH": 128, "PRODUCT_STAGES": 5},
+    {"UNROLL": 1, "PRODUCT_STAGES": 4},
     {"UNROLL": 2, "PRODUCT_STAGES": 4},
     {"PROGRAMS": 132, "KEYS": 32, "QUERIES": 32, "ATTEND_WARPS": 4},
     {"COLUMNS": 32, "DEPTH": 256, "PRODUCT_WARPS": 2},
