@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from synthesis.errors import Unsupported
-from synthesis.expr import INNER, Expr, Table, kind_of
+from synthesis.expr import INNER, SEGMENT, Expr, Table, kind_of
 from synthesis.graph.nodes import HEADS, Node
 from synthesis.graph.sizes import Affine, Size, product
 
@@ -45,6 +45,29 @@ class Space:
     @property
     def key(self) -> tuple[tuple[int, ...], ...]:
         return (*tuple(s.values for s in self.outer), (-1,), *tuple(s.values for s in self.inner))
+
+
+class SegmentSpace(Space):
+    """Rows whose elements are in segments of equal length: variable `s` for the segment, `j` inside it."""
+
+    def __init__(self, outer: Sequence[Size], segments: Size, length: Size, one: Size) -> None:
+        super().__init__(outer, (), one)
+        self.inner = (segments, length)
+        self.inner_index = (self._variable(SEGMENT, segments), self._variable(INNER, length))
+
+    @property
+    def row_shape(self) -> tuple[Size, ...]:
+        """The shape of the rows as one run of elements."""
+        return (*self.outer, self.inner[0] * self.inner[1])
+
+    @property
+    def row_index(self) -> Index:
+        segment, place = self.inner_index
+        return (*self.outer_index, segment.scaled(self.inner[1]) + place)
+
+    @property
+    def segment_index(self) -> Index:
+        return (*self.outer_index, self.inner_index[0])
 
 
 def strides(shape: Sequence[Size], one: Size) -> list[Size]:
@@ -123,10 +146,20 @@ class Evaluator:
     def _reduce(self, node: Node, index: Index) -> Expr:
         source, space = node.inputs[0], self.space
         count = node.data
+        if isinstance(space, SegmentSpace):
+            return self._reduce_segmented(node, index, space)
         fits = index == space.outer_index and source.shape == space.outer + space.inner and count == len(space.inner)
         if not fits or not space.inner:
             raise Cut(node)
         return self.table.reduce(node.fn, self.at(source, space.index), node.name)
+
+    def _reduce_segmented(self, node: Node, index: Index, space: SegmentSpace) -> Expr:
+        source = node.inputs[0]
+        if node.data == 1 and index == space.outer_index and source.shape == space.row_shape:
+            return self.table.reduce(node.fn, self.at(source, space.row_index), node.name)
+        if node.data == 1 and index == space.segment_index and source.shape == space.outer + space.inner:
+            return self.table.segment(node.fn, self.at(source, space.index), node.name)
+        raise Cut(node)
 
     def _cat(self, node: Node, index: Index) -> Expr:
         dimension = node.data

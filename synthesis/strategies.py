@@ -127,6 +127,16 @@ def _blocks(title: str) -> Write:
     return write
 
 
+def _segments(title: str) -> Write:
+    def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        plan, planner = make_plan(read_program(graphs, without), segments=True)
+        if not any(isinstance(s, Kernel) and s.segments is not None for s in plan.steps):
+            raise Unsupported("no rows with segments")
+        return write_triton(plan, planner, modes=("held",), title=title)
+
+    return write
+
+
 # Those that a source has no Tunables for are left out, so the first ones of each block lead. VECTOR 0, a tensor core
 # for one row, comes late: it was the slowest in a look on an H200.
 BLOCK_FIRSTS: tuple[Configuration, ...] = (
@@ -166,6 +176,14 @@ CUDA = (
         _blocks("Building blocks in Triton, each fused with what comes before and after it."),
         BLOCK_FIRSTS,
         lead=4,
+    ),
+    Strategy(
+        "rows and their segments in registers",
+        "Each program loads whole rows once, and reduces them and their segments in registers.",
+        Language.TRITON,
+        _segments("Fused rows in Triton, held in the registers of one program with statistics of their segments."),
+        ({}, {"ELEMENTS": 16}, {"TILE": 4096}, {"ELEMENTS": 8}),
+        lead=2,
     ),
     Strategy(
         "rows in registers",

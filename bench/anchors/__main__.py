@@ -1,7 +1,7 @@
 """Time ours beside eager, torch.compile, library calls, Liger-Kernel and Helion, a row at a time, on one GPU.
 
     python -m bench.anchors [--row NAME ...] [--budget-s 500] [--shard I/N] [--resume] [--output FILE]
-        [--workers 14] [--plans 24] [--neighbours 24] [--modes compile autotuned] [--helion CHECKOUT] [--device cuda|cpu]
+        [--workers 14] [--plans 24] [--neighbours 24] [--modes compile autotuned] [--helion CHECKOUT]
 
 The rows are the op rows of an H200's record of baselines, fused quantisation, and a few more (bench/anchors/rows.py;
 --row takes beginnings of their names). Each row is a process: it compiles beside others, and measures alone. Times are

@@ -57,7 +57,8 @@ class Rotation:
 
     def instances(self, make: Callable[[dict[str, torch.Tensor]], Call]) -> list[Call]:
         """Return a call for each copy, of a model of its own that `make` makes from the copy's parameters."""
-        return [lambda call=make(state), inputs=inputs: call(*inputs) for state, inputs in self.sets]
+        made = [(make(state), inputs) for state, inputs in self.sets]
+        return [lambda call=call, inputs=inputs: call(*inputs) for call, inputs in made]
 
     def capture(self, calls: Sequence[Call]) -> Replay:
         """Return a replay of all calls."""

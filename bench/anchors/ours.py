@@ -68,7 +68,7 @@ class Ours:
             return
         try:
             plan.look_us = rotation.look_us(rotation.capture(self.calls(plan, rotation)))
-        except Exception as error:  # noqa: BLE001  as above
+        except Exception as error:
             plan.error = f"{type(error).__name__}: {str(error)[:300]}"
             if "CUDA error" in str(error):
                 raise  # the context is broken

@@ -7,7 +7,9 @@ import functools
 from synthesis.blocks.attention import SDPA, use_attention
 from synthesis.blocks.block import MATMULS, base
 from synthesis.blocks.groups import use_groups
+from synthesis.blocks.pool import use_pool
 from synthesis.blocks.product import use_product
+from synthesis.blocks.scan import use_scan
 from synthesis.graph.nodes import HEADS, Node, Program
 from synthesis.host import BLOCK
 
@@ -16,6 +18,7 @@ def use_blocks(program: Program) -> int:
     """Let blocks compute what they can: attentions, then products with all that follows element by element, then
     products alone. Return how many blocks there are."""
     count = sum(use_attention(n, program.one) for n in _nodes(program) if n.fn in (*MATMULS, SDPA))
+    count += sum(use_pool(n) or use_scan(n, program.one) for n in _nodes(program))
     for alone in (False, True):
         for root in _required(program, alone=alone):
             users = _users(program)

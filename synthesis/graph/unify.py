@@ -24,6 +24,8 @@ _RESERVED = frozenset({
     "double", "bool",
 })  # fmt: skip
 
+BLOCKS = (8, 16, 32, 64, 128, 256)
+
 
 class Unifier:
     """Merges graphs. `symbols` maps each symbol to (target of the head, dimension)."""
@@ -131,6 +133,8 @@ class Unifier:
                 if all(v % number == 0 for v in a.values):
                     yield a // number
                 yield a * number
+        for a in base:  # blocks of a power of two
+            yield from (a // number for number in BLOCKS if all(v % number == 0 for v in a.values))
         for a in base:
             for b in base:
                 yield a * b
@@ -144,6 +148,10 @@ class Unifier:
         for a in base:
             for b in base:
                 yield from (a * b * c for c in base)
+        for a in base:  # windows that are some elements apart
+            for step in (2, 3, 4):
+                yield from ((a + shift) // step + 1 for shift in range(-5, 4))
+            yield from (a + shift for shift in range(-6, 7))
 
 
 def is_head(call: Call) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from synthesis.errors import Unsupported
 from synthesis.graph.build import Operand
 from synthesis.graph.decompose import Decomposer
-from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.nodes import FLOATS, QUANTISED, Node
 from synthesis.graph.sizes import Size
 from synthesis.rules.registry import RULES, Calls, rule
 
@@ -235,7 +235,9 @@ def _lerp(d: Decomposer, calls: Calls, a: Node, b: Node, weight: Operand) -> Nod
 @rule("to", "_to_copy", "type_as")
 def _to(d: Decomposer, calls: Calls, x: Node, *rest: Any, **named: Any) -> Node:
     dtype = d.dtype(calls)
-    return x if dtype == x.dtype else d.build.pointwise("cast", x, dtype=dtype)
+    if dtype == x.dtype:
+        return x
+    return d.build.pointwise(dtype if dtype in QUANTISED else "cast", x, dtype=dtype)
 
 
 @rule("dropout", "feature_dropout", "alpha_dropout")

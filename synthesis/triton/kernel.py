@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from synthesis.expr import INNER, Expr
-from synthesis.graph.nodes import Node
+from synthesis.graph.nodes import QUANTISED, Node
 from synthesis.graph.sizes import Size
 from synthesis.kernel import Kernel, Store
 from synthesis.triton.writer import IDENTITY, Writer, place_of
@@ -42,7 +42,7 @@ def online_pairs(kernel: Kernel) -> dict[int, Expr]:
     return pairs
 
 
-def _rows(kernel: Kernel) -> Size:
+def rows_of_kernel(kernel: Kernel) -> Size:
     total = kernel.one
     for _, extent in kernel.outer:
         total = total * extent
@@ -88,7 +88,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     constants = ["ROWS", "BLOCK", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     text = "\n".join(["@triton.jit", f"def {name}({parameters}):", *w.lines])
-    rows, length = _rows(kernel), kernel.length
+    rows, length = rows_of_kernel(kernel), kernel.length
     return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, rows, length, pointers)
 
 
@@ -121,7 +121,7 @@ def join_kernels(kernels: list[TritonKernel]) -> TritonKernel:
 def _head(w: Writer) -> None:
     """Emit the rows and columns of this program."""
     kernel = w.kernel
-    w.emit(f"row_count = {_rows(kernel).text()}")
+    w.emit(f"row_count = {rows_of_kernel(kernel).text()}")
     w.emit(f"n = {kernel.length.text()}")
     w.emit(f"{'first' if w.mode == 'looped' else 'program'} = tl.program_id(0).to(INDEX)")
     if w.mode == "tiled":
@@ -160,7 +160,7 @@ def _loop_over_rows(w: Writer) -> None:
 
 
 def _store(w: Writer, store: Store) -> None:
-    value = w.value(store.value)
+    value = w.quantised(store.value) if store.value.op in QUANTISED else w.value(store.value)
     mask = "inside" if store.full else "row_inside"
     if not store.value.full:
         kind = "tl.float32" if store.value.type == "f" else "tl.int64"

@@ -87,6 +87,13 @@ def _expm1(x):
     "_sigmoid": (("_exp",), "@triton.jit\ndef _sigmoid(x):\n    return 1.0 / (1.0 + _exp(-x))"),
     "_silu": (("_exp",), "@triton.jit\ndef _silu(x):\n    return x / (1.0 + _exp(-x))"),
     "_quick_silu": ((), "@triton.jit\ndef _quick_silu(x):\n    return x * tl.sigmoid(x)"),
+    "_float8_e4m3fn": (
+        (),
+        '''@triton.jit
+def _float8_e4m3fn(x):
+    """Round to float8; the hardware's conversion saturates, while what is too large is no number."""
+    return tl.where(tl.abs(x) <= 464.0, x, float("nan")).to(tl.float8e4nv)''',
+    ),
     "_max": (
         (),
         '''@triton.jit

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
-from synthesis.graph.nodes import Formula
+from synthesis.graph.nodes import QUANTISED, Formula
 from synthesis.graph.sizes import Affine, Size
 from synthesis.kernel import Kernel
 
@@ -147,6 +147,8 @@ class Writer:
             return f"{a[0]} {INFIX[expr.op]} {a[1]}"
         if expr.op == "div":
             return f"tl.div_rn({a[0]}, {a[1]} + zero)" if self.exact and expr.full else f"{a[0]} / {a[1]}"
+        if expr.op in QUANTISED:
+            return f"{self.quantised(expr)}.to(tl.float32)"
         calls = EXACT if self.exact else QUICK
         if expr.op in calls:
             if calls[expr.op].startswith("_"):
@@ -162,6 +164,14 @@ class Writer:
         if expr.op not in TEXT:
             raise Unsupported(f"{expr.op} in Triton")
         return TEXT[expr.op].format(*a)
+
+    def quantised(self, expr: Expr) -> str:
+        """Return a value as the type that it is rounded to."""
+        value = self.value(expr.args[0])
+        if _within(expr.args[0], 464.0):
+            return f"{value}.to(tl.float8e4nv)"
+        self.pieces.add(f"_{expr.op}")
+        return f"_{expr.op}({value})"
 
     def load(self, expr: Expr, guard: str) -> str:
         node, offset, chosen = expr.data
@@ -214,6 +224,16 @@ class Writer:
             pair = self.online.get(expr.number)
             return self.phase(pair.args[0] if pair is not None else expr.args[0]) + 1
         return max((self.phase(a) for a in expr.args), default=0)
+
+
+def _within(expr: Expr, bound: float) -> bool:
+    """Return whether a value is clamped to numbers that are not larger than `bound`."""
+    limits: dict[str, object] = {}
+    while expr.op in ("minimum", "maximum") and expr.args[1].op == "const":
+        limits.setdefault(expr.op, expr.args[1].data)
+        expr = expr.args[0]
+    found = [limits.get("minimum"), limits.get("maximum")]
+    return all(isinstance(limit, int | float) and abs(limit) <= bound for limit in found)
 
 
 def place_of(offset: Affine) -> str:
