@@ -14,6 +14,7 @@ from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
 from synthesis.graph.nodes import Node, Program
 from synthesis.graph.program import EXCLUDED_RULES, read_program
+from synthesis.graph.split import split_reductions
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner, make_plan
 from synthesis.ranking import Rows, ranked, rows_of
@@ -105,9 +106,13 @@ THREADED = (
 )
 
 
+def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
+    return split_reductions(read_program(graphs, without))
+
+
 def _triton(modes: tuple[str, ...], title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        plan, planner = _planned(read_program(graphs, without))
+        plan, planner = _planned(_gpu_program(graphs, without))
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
         if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
@@ -118,7 +123,7 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
 
 def _blocks(title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        program = read_program(graphs, without)
+        program = _gpu_program(graphs, without)
         if not use_blocks(program):
             raise Unsupported("nothing here is a building block")
         plan, planner = make_plan(program)
@@ -129,7 +134,7 @@ def _blocks(title: str) -> Write:
 
 def _segments(title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        plan, planner = make_plan(read_program(graphs, without), segments=True)
+        plan, planner = make_plan(_gpu_program(graphs, without), segments=True)
         if not any(isinstance(s, Kernel) and s.segments is not None for s in plan.steps):
             raise Unsupported("no rows with segments")
         return write_triton(plan, planner, modes=("held",), title=title)
@@ -245,7 +250,7 @@ def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int, threads: 
 def _rows_of(graphs: Mapping[str, Graph]) -> list[list[Rows]]:
     for without in EXCLUDED_RULES:
         try:
-            return rows_of(make_plan(read_program(graphs, without))[0])
+            return rows_of(make_plan(_gpu_program(graphs, without))[0])
         except Unsupported:
             continue
     return []

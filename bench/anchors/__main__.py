@@ -106,7 +106,7 @@ def main() -> int:
 
         write({"about": {**machine.describe(), "slower_memory": options.slower_memory, "shard": options.shard}})
         given = child_options(options)
-        pool = Pool(lambda row: row_command(row, given), options.logs, options.workers, until, Limits())
+        pool = Pool(lambda row, skip: row_command(row, given, skip), options.logs, options.workers, until, Limits())
         pool.run(wanted, tell)
         found = figures(rows)
         write({"figures": found})

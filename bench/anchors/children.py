@@ -20,12 +20,13 @@ from bench.anchors.rows import FIRST, Row
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.05
 LOG_TAIL = 700
+RETRIES = 2  # without the plans that ended a row's process
 ENVIRONMENT = {"OMP_NUM_THREADS": "2", "PYTHONUNBUFFERED": "1"}
 
 
 @dataclass(slots=True)
 class Limits:
-    """Seconds that a row may take in all, and a turn alone on the device; a second try for a row that was killed."""
+    """Seconds that a row may take in all, and a turn alone on the device."""
 
     row_s: float = 260.0
     turn_s: float = 45.0
@@ -39,7 +40,9 @@ class Child:
     process: subprocess.Popen[str]
     log: TextIO
     began: float
+    skip: tuple[str, ...] = ()
     turn_began: float | None = None
+    plan: str = ""
     result: dict[str, Any] | None = None
     reason: str = ""
     thread: threading.Thread = field(init=False)
@@ -64,6 +67,8 @@ class Child:
                 self.turn_began = time.monotonic()
             elif said.get("state") == "done":
                 self.turn_began = None
+            elif said.get("state") == "plan":
+                self.plan = said["plan"]
 
     def late(self, limits: Limits, until: float) -> str:
         """Return why it has to end, or nothing."""
@@ -83,7 +88,6 @@ class Child:
 
     def outcome(self) -> dict[str, Any]:
         """Return its result, or the row with the reason why there is none."""
-        self.thread.join(5)
         if self.result is not None:
             return self.result
         reason = self.reason or f"ended with {self.process.returncode}: {self._tail()}"
@@ -94,7 +98,7 @@ class Child:
         return " ".join(Path(self.log.name).read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:].split())
 
 
-def start(row: Row, command: Sequence[str], logs: Path) -> Child:
+def start(row: Row, command: Sequence[str], logs: Path, skip: tuple[str, ...] = ()) -> Child:
     """Start a row's process in a group of its own."""
     log = (logs / f"{row.name.replace('/', '-')}.log").open("w+", encoding="utf-8")
     # Inductor's pools of compiling processes multiply with ours; only autotuned products have much to compile.
@@ -103,19 +107,21 @@ def start(row: Row, command: Sequence[str], logs: Path) -> Child:
         command, cwd=ROOT, env={**os.environ, **ENVIRONMENT, **threads}, stdout=subprocess.PIPE, stderr=log, text=True,
         start_new_session=True,
     )  # fmt: skip
-    return Child(row, process, log, time.monotonic())
+    return Child(row, process, log, time.monotonic(), skip)
 
 
-def row_command(row: Row, options: str) -> list[str]:
+def row_command(row: Row, options: str, skip: Sequence[str]) -> list[str]:
+    """Return the command for a row; `skip` names plans that are not to be tried."""
     own = "" if row.path.is_relative_to(Path(__file__).parent) else str(row.path)
-    return [sys.executable, "-m", "bench.anchors.row", row.name, own, options]
+    given = json.dumps({**json.loads(options), "skip": list(skip)})
+    return [sys.executable, "-m", "bench.anchors.row", row.name, own, given]
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Runs rows, some at once, until the budget ends."""
 
-    command: Callable[[Row], Sequence[str]]
+    command: Callable[[Row, Sequence[str]], Sequence[str]]
     logs: Path
     workers: int
     until: float
@@ -123,26 +129,34 @@ class Pool:
 
     def run(self, rows: Sequence[Row], tell: Callable[[dict[str, Any]], None]) -> None:
         """Tell each row's outcome as soon as it is there. Rows that are not started are not told."""
-        waiting, running = list(rows), list[Child]()
+        waiting: list[tuple[Row, tuple[str, ...]]] = [(row, ()) for row in rows]
+        running: list[Child] = []
         try:
             while waiting or running:
                 while waiting and len(running) < self.workers and time.monotonic() < self.until:
-                    row = waiting.pop(0)
-                    running.append(start(row, self.command(row), self.logs))
+                    row, skip = waiting.pop(0)
+                    running.append(start(row, self.command(row, skip), self.logs, skip))
                 if waiting and not running and time.monotonic() >= self.until:
                     return
-                running = [child for child in running if not self._ended(child, tell)]
+                ended = [child for child in running if self._ended(child)]
+                running = [child for child in running if child not in ended]
+                for child in ended:
+                    if child.result is None and child.plan and len(child.skip) < RETRIES:
+                        waiting.insert(0, (child.row, (*child.skip, child.plan)))
+                    else:
+                        tell(child.outcome())
+                    child.log.close()
                 time.sleep(POLL_S)
         finally:
             for child in running:
                 child.kill("interrupted")
 
-    def _ended(self, child: Child, tell: Callable[[dict[str, Any]], None]) -> bool:
+    def _ended(self, child: Child) -> bool:
+        """Return whether a child has ended, or was ended."""
         if child.process.poll() is None:
             reason = child.late(self.limits, self.until)
             if not reason:
                 return False
             child.kill(reason)
-        tell(child.outcome())
-        child.log.close()
+        child.thread.join(5)
         return True

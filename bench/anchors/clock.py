@@ -42,6 +42,9 @@ class Rotation:
             for _ in range(self.count)
         ]
         self.pool = torch.cuda.graph_pool_handle() if self.cuda else None
+        self.anchor: Any = None  # a graph that keeps the pool while no other has it
+        if self.cuda:
+            self.anchor = self.capture([lambda: self.sets[0]])
         self.flush = torch.empty(ROTATION_BYTES, dtype=torch.uint8, device=device) if self.cuda else None
 
     def swapped(self, model: torch.nn.Module, call: Call) -> list[Call]:
@@ -61,7 +64,7 @@ class Rotation:
         return [lambda call=call, inputs=inputs: call(*inputs) for call, inputs in made]
 
     def capture(self, calls: Sequence[Call]) -> Replay:
-        """Return a replay of all calls."""
+        """Return a replay of all calls, which keeps what they use."""
         if not self.cuda:
             return lambda: [call() for call in calls] and None
         stream = torch.cuda.Stream()
@@ -75,7 +78,13 @@ class Rotation:
         with torch.cuda.graph(graph, pool=self.pool):
             results = [call() for call in calls]  # all at once: each has memory of its own
         del results
-        return graph.replay
+        kept = tuple(calls)  # the graph has the addresses of their models' tensors, and does not own them
+
+        def replay() -> None:
+            assert kept
+            graph.replay()
+
+        return replay
 
     def time_us(self, replay: Replay) -> float:
         """Return the microseconds of one call of a replay."""

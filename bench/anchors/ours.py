@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ class Plan:
     look_us: float = float("inf")
     error: str = ""
 
+    @property
+    def key(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()[:16]
+
     @classmethod
     def of(cls, draft: Draft) -> Plan:
         return cls(draft.strategy, dict(draft.configuration), draft.source)
@@ -56,9 +61,10 @@ class Ours:
     def compile(self, plan: Plan) -> None:
         """Load a Candidate and compile its kernels without running them."""
         try:
-            plan.module = module_from_file(plan.source)
+            module = module_from_file(plan.source)
             if self.workload.device == "cuda":
-                compile_ahead(plan.module, self.workload)
+                compile_ahead(module, self.workload)
+            plan.module = module  # so one that the alarm interrupts is not looked at
         except Exception as error:  # noqa: BLE001  a Candidate that does not compile is a result of the bench
             plan.error = f"{type(error).__name__}: {str(error)[:300]}"
 

@@ -106,8 +106,13 @@ class RowBench:
             if time.monotonic() > ends:
                 plan.error = plan.error or "no time to look at it"
                 continue
+            if plan.key in self.options.skip:
+                plan.error = "it ended the process before"
+                continue
+            tell(state="plan", plan=plan.key)
             with torch.no_grad():
                 ours.look(plan, rotation)
+        tell(state="plan", plan="")
 
     def _measure(
         self, workload: Workload, ours: Ours | None, found: list[Plan], baselines: Baselines

@@ -81,6 +81,9 @@ class Oracle:
         self.by_value = "argmax" in workload.row.name
         self.tf32 = "conv" in workload.row.name
         self.inputs = workload.inputs
+        self.narrow = max(
+            (NORM_LIMITS.get(i.dtype, 0.0) for i in self.inputs if isinstance(i, torch.Tensor)), default=0.0
+        )
         with torch.no_grad():
             self.eager = checking.flat(workload.model(*self.inputs))
             wide = copy.deepcopy(workload.model).double()
@@ -105,7 +108,7 @@ class Oracle:
         if not got.is_floating_point():
             return self._positions(got, eager)
         error = (got.to(torch.float64) - wide.to(torch.float64)).norm() / wide.to(torch.float64).norm().clamp_min(1e-30)
-        limit = TF32_LIMIT if self.tf32 else NORM_LIMITS[eager.dtype]
+        limit = max(TF32_LIMIT if self.tf32 else 0.0, self.narrow, NORM_LIMITS[eager.dtype])
         if not error <= limit:
             raise Wrong(f"relative error {error:.2e}, allowed {limit:.0e}")
         if strict:

@@ -43,7 +43,7 @@ def _fit(root: Node) -> Pool:
     fn = POOLS[root.fn]
     names: tuple[str, ...] = ("kernel", "stride", "padding", "dilation", "ceil_mode")
     if fn == "mean":
-        names: tuple[str, ...] = ("kernel", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+        names = ("kernel", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
     given = dict(zip(names, args[1:], strict=False)) | named
     window = _pair(given["kernel"])
     stride = _pair(given.get("stride") or list(window))
@@ -144,8 +144,8 @@ class Pool:
             "    strips = tl.cdiv(out_width, BLOCK)",
             "    chunks = tl.cdiv(out_height, ROWS)",
             "    program = tl.program_id(0)",
-            "    # Program 0 of 1: adding it hides from the compiler which of the shifted loads are aligned. It would give",
-            "    # those another layout, and exchange every row through shared memory.",
+            "    # Program 0 of 1: adding it hides from the compiler which of the shifted loads are aligned.",
+            "    # It would give those another layout, and exchange every row through shared memory.",
             "    j = (program % strips) * BLOCK + tl.arange(0, BLOCK) + tl.program_id(1)",
             "    first = (program // strips % chunks) * ROWS",
             "    last = tl.minimum(first + ROWS, out_height)",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 
 from synthesis.blocks.attention import SDPA, use_attention
+from synthesis.blocks.batch import use_batch
 from synthesis.blocks.block import MATMULS, base
+from synthesis.blocks.extreme import use_extreme
 from synthesis.blocks.groups import use_groups
 from synthesis.blocks.pool import use_pool
 from synthesis.blocks.product import use_product
@@ -18,7 +20,8 @@ def use_blocks(program: Program) -> int:
     """Let blocks compute what they can: attentions, then products with all that follows element by element, then
     products alone. Return how many blocks there are."""
     count = sum(use_attention(n, program.one) for n in _nodes(program) if n.fn in (*MATMULS, SDPA))
-    count += sum(use_pool(n) or use_scan(n, program.one) for n in _nodes(program))
+    for node in _nodes(program):
+        count += use_pool(node) or any(use(node, program.one) for use in (use_scan, use_extreme, use_batch))
     for alone in (False, True):
         for root in _required(program, alone=alone):
             users = _users(program)

@@ -8,6 +8,7 @@ from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import QUANTISED, Node
 from synthesis.graph.sizes import Size
 from synthesis.kernel import Kernel, Store
+from synthesis.triton.fold import fold_constants
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
 LOWEST = "-3.4028234663852886e38"
@@ -51,6 +52,7 @@ def rows_of_kernel(kernel: Kernel) -> Size:
 
 def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported."""
+    kernel = kernel if exact else fold_constants(kernel)
     w = Writer(kernel, mode, exact)
     sizes = kernel.symbols()
     outputs = list({id(s.node): s.node for s in kernel.stores}.values())

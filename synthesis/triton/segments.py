@@ -6,6 +6,7 @@ from synthesis.errors import Unsupported
 from synthesis.expr import INNER, SEGMENT, Expr
 from synthesis.graph.nodes import QUANTISED
 from synthesis.kernel import Kernel, Store
+from synthesis.triton.fold import fold_constants
 from synthesis.triton.kernel import TritonKernel, rows_of_kernel
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
@@ -59,6 +60,7 @@ def write_segments(kernel: Kernel, *, exact: bool) -> TritonKernel:
     assert kernel.segments is not None
     if max(a * b for a, b in zip(kernel.segments.values, kernel.length.values, strict=True)) > LONGEST:
         raise Unsupported("rows too long for registers")
+    kernel = kernel if exact else fold_constants(kernel)
     w = SegmentWriter(kernel, "held", exact)
     sizes = kernel.symbols()
     outputs = list({id(s.node): s.node for s in kernel.stores}.values())

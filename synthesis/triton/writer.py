@@ -26,13 +26,11 @@ EXACT = {
 }
 QUICK = {
     **EXACT,
-    "exp": "tl.exp",
     "log": "tl.log",
     "tanh": "_quick_tanh",
-    "sigmoid": "tl.sigmoid",
-    "silu": "_quick_silu",
     "rsqrt": "tl.rsqrt",
 }
+LOG2_E = 1.4426950408889634
 CALLS = {
     "abs": "tl.abs",
     "erf": "tl.erf",
@@ -134,6 +132,8 @@ class Writer:
             return self.cat(expr, guard)
         if expr.op == "reduce":
             return self.reduce(expr)
+        if not self.exact and expr.op in ("exp", "sigmoid", "silu"):
+            return self.exponential(expr, guard)
         a = [self.value(arg, guard) for arg in expr.args]
         if all(arg.op == "const" for arg in expr.args):
             a[0] = f"({a[0]} + zero)"
@@ -164,6 +164,20 @@ class Writer:
         if expr.op not in TEXT:
             raise Unsupported(f"{expr.op} in Triton")
         return TEXT[expr.op].format(*a)
+
+    def exponential(self, expr: Expr, guard: str) -> str:
+        """Write exponentials by the hardware's of base two, and the quotient of a sigmoid as the square of a
+        reciprocal root: the hardware has both as one instruction, and a division takes six."""
+        arg, factor = expr.args[0], LOG2_E if expr.op == "exp" else -LOG2_E
+        scaled = arg.op == "mul" and arg.args[1].op == "const" and isinstance(arg.args[1].data, float)
+        if scaled and expr.op != "silu":
+            arg, factor = arg.args[0], factor * arg.args[1].data
+        value = self.value(arg, guard) if arg.op != "const" else f"(zero + {self.constant(arg)})"
+        power = f"tl.exp2({value} * {_number(factor)})"
+        if expr.op == "exp":
+            return power
+        root = self.assign("root", f"tl.rsqrt(1.0 + {power})")
+        return f"{root} * {root}" if expr.op == "sigmoid" else f"{value} * {root} * {root}"
 
     def quantised(self, expr: Expr) -> str:
         """Return a value as the type that it is rounded to."""
