@@ -93,6 +93,13 @@ class Child:
         reason = self.reason or f"ended with {self.process.returncode}: {self._tail()}"
         return {"row": self.row.name, "of_table": self.row.of_table, "error_of_row": reason}
 
+    def close(self) -> None:
+        """Let its log and its pipe go."""
+        self.thread.join(5)
+        self.log.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
     def _tail(self) -> str:
         self.log.flush()
         return " ".join(Path(self.log.name).read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:].split())
@@ -145,11 +152,12 @@ class Pool:
                         waiting.insert(0, (child.row, (*child.skip, child.plan)))
                     else:
                         tell(child.outcome())
-                    child.log.close()
+                    child.close()
                 time.sleep(POLL_S)
         finally:
             for child in running:
                 child.kill("interrupted")
+                child.close()
 
     def _ended(self, child: Child) -> bool:
         """Return whether a child has ended, or was ended."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bench.report.anchors import anchor_rows, anchors
 from bench.report.records import RESULTS, Entry, document, entries, ratio
 
 Outcome = Callable[..., str]
@@ -275,6 +276,6 @@ OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
         demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, rate, synthesis, compared,
-        ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
+        ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text, anchors, anchor_rows,
     )
 }  # fmt: skip

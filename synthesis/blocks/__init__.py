@@ -6,6 +6,10 @@ any element-wise expression: a prologue on each operand, a score, an epilogue.
 - `product`: skinny matrix products (few rows), several at a time, with dequantisation inside.
 - `attention`: softmax(q k) v over one pass of the keys, with the keys split among programs where rows are few.
 - `groups`: statistics over groups of channels, then an element-wise result.
+- `batch`: statistics of each channel over the batch, then the normalised batch.
+- `pool`: largest elements and means of windows.
+- `scan`: sums of all elements up to each.
+- `extreme`: positions of the largest or least elements.
 
 `rewrite.use_blocks` finds them in a Program.
 """

@@ -57,8 +57,9 @@ class SegmentWriter(Writer):
 
 def write_segments(kernel: Kernel, *, exact: bool) -> TritonKernel:
     """Write a kernel of rows with segments. Raise Unsupported."""
-    assert kernel.segments is not None
-    if max(a * b for a, b in zip(kernel.segments.values, kernel.length.values, strict=True)) > LONGEST:
+    segments = kernel.segments
+    assert segments is not None
+    if max(a * b for a, b in zip(segments.values, kernel.length.values, strict=True)) > LONGEST:
         raise Unsupported("rows too long for registers")
     kernel = kernel if exact else fold_constants(kernel)
     w = SegmentWriter(kernel, "held", exact)
@@ -70,7 +71,7 @@ def write_segments(kernel: Kernel, *, exact: bool) -> TritonKernel:
     rows = rows_of_kernel(kernel)
     lines = [
         f"row_count = {rows.text()}",
-        f"segments = {kernel.segments.text()}",
+        f"segments = {segments.text()}",
         f"n = {kernel.length.text()}",
         "zero = tl.zeros([1, 1, 1], tl.float32)",
         "program = tl.program_id(0).to(INDEX)",

@@ -77,6 +77,25 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{"n": 70}, {"n": 9000, "b": 1}],
     ),
+    "pooling": (
+        "return F.max_pool2d(a0, 4, 1, 1), F.max_pool2d(a0, 3, 2, 1), F.avg_pool2d(a0, 2)",
+        "torch.randn(b, h, m, n)",
+        "",
+        [{"m": 9}, {"m": 12, "n": 50}],
+    ),
+    "scan": ("return torch.cumsum(a0 * torch.sigmoid(a1), -1) + 1", "torch.randn(b, h, n), torch.randn(n)", "", [{}]),
+    "extremes": (
+        "return a0.argmax(1), a0.argmin(-1), torch.argmax(a0, 0, keepdim=True)",
+        "torch.randn(b, h, n).round()",
+        "",
+        [{"h": 70}, {"n": 140}],
+    ),
+    "statistics of the batch": (
+        "return F.batch_norm(a0, None, None, self.w, self.b, training=True)",
+        "torch.randn(b, h, n) * 2 + 3",
+        "self.w = nn.Parameter(torch.ones(4))\nself.b = nn.Parameter(torch.ones(4))",
+        [{"n": 33000}, {"n": 40000, "b": 3}],
+    ),
     "dequantised": (
         "return (a0 @ self.w.to(a0.dtype).t()) * self.s",
         "torch.randn(rows, k)",
