@@ -219,10 +219,12 @@ class Evaluator:
             dimension, start, step = node.data
             position = index[dimension].scaled(Size.literal(step, space.one)) if step != 1 else index[dimension]
             return (*index[:dimension], position.shifted(start), *index[dimension + 1 :])
-        return self._reshape(node.shape, source.shape, index)
+        return self.reshaped(node.shape, source.shape, index)
 
-    def _reshape(self, new: Sequence[Size], old: Sequence[Size], index: Index) -> Index:
-        """Match groups of dimensions with equal products; within a group go through the linear offset."""
+    def reshaped(self, new: Sequence[Size], old: Sequence[Size], index: Index) -> Index:
+        """Return where an element of a tensor of shape `new` is in the same one of shape `old`.
+
+        Match groups of dimensions with equal products; within a group go through the linear offset."""
         one, zero = self.space.one, Affine.of(self.space.zero)
         fresh = [(s, p) for s, p in zip(new, index, strict=True) if not s.equals(1)]
         wanted = [s for s in old if not s.equals(1)]

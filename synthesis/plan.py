@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Table
 from synthesis.graph.nodes import FLOATS, HEADS, QUANTISED, Node, Program
-from synthesis.graph.sizes import Affine
+from synthesis.graph.sizes import Affine, product
 from synthesis.index import Cut, Evaluator, Index, SegmentSpace, Space, linear
 from synthesis.kernel import Kernel, Store, collapse
 
@@ -208,6 +208,9 @@ class Planner:
         if [s for s in node.shape if not s.equals(1)] == [s for s, _ in outer]:
             rest = iter(p for _, p in outer)
             return tuple(zero if s.equals(1) else next(rest) for s in node.shape)
+        if product(node.shape, self.one) == product(space.outer + space.inner, self.one):
+            joined = Evaluator(space, Table(), lambda _: False)
+            return joined.reshaped(space.outer + space.inner, node.shape, space.index)
         raise Unsupported(f"{node.name} does not fit the loops of its reduction")
 
 

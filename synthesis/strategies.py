@@ -12,6 +12,7 @@ from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
+from synthesis.graph.bias import detach_biases
 from synthesis.graph.nodes import Node, Program
 from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.graph.split import split_reductions
@@ -107,7 +108,7 @@ THREADED = (
 
 
 def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
-    return split_reductions(read_program(graphs, without))
+    return split_reductions(detach_biases(read_program(graphs, without)))
 
 
 def _triton(modes: tuple[str, ...], title: str) -> Write:

@@ -38,7 +38,7 @@ def shown(value: Entry) -> str:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 1.0
 
 
 def ratio_of(row: Entry) -> float:

@@ -76,8 +76,7 @@ class Ours:
             plan.look_us = rotation.look_us(rotation.capture(self.calls(plan, rotation)))
         except Exception as error:
             plan.error = f"{type(error).__name__}: {str(error)[:300]}"
-            if "CUDA error" in str(error):
-                raise  # the context is broken
+            end_if_broken(error)
 
     def calls(self, plan: Plan, rotation: Rotation) -> Any:
         return rotation.instances(lambda state: self.workload.with_state(plan.module.ModelNew, state))
@@ -110,6 +109,16 @@ def _unlike(plans: list[Plan], most: int) -> list[Plan]:
         if sum(other.strategy == plan.strategy for other in kept) < 2:
             kept.append(plan)
     return kept[:most]
+
+
+def end_if_broken(error: Exception) -> None:
+    """Raise the error again where the device's context is gone with it; a capture that failed leaves it whole."""
+    if "CUDA error" in str(error):
+        try:
+            torch.cuda.synchronize()
+            torch.zeros(1, device="cuda").item()
+        except RuntimeError:
+            raise error from None
 
 
 @contextlib.contextmanager

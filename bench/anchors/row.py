@@ -20,7 +20,7 @@ import torch
 
 from bench.anchors.baselines import OTHERS, Baselines, Late, alarm, share_autotuning
 from bench.anchors.clock import Rotation, ratio, state_of
-from bench.anchors.ours import Ours, Plan
+from bench.anchors.ours import Ours, Plan, end_if_broken
 from bench.anchors.rows import CEILINGS, Ceiling, Row, all_rows, copied, rows_of
 from bench.anchors.turns import Turns, turns_of_device
 from bench.anchors.workload import Oracle, Workload, Wrong
@@ -144,8 +144,7 @@ class RowBench:
             self.notes[name] = f"wrong: {error}"
         except Exception as error:
             self.notes[name] = f"{type(error).__name__}: {str(error)[:200]}"
-            if "CUDA error" in str(error):
-                raise
+            end_if_broken(error)
 
     def _finalists(self, ours: Ours, rotation: Rotation, oracle: Oracle) -> dict[str, Plan]:
         """Admit the fastest right Plans to the rounds."""

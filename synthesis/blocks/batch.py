@@ -1,8 +1,8 @@
-"""Batch normalisation by the statistics of the batch, in one kernel that reads memory once.
+"""Batch normalisation by the statistics of the batch, in one kernel, channel after channel.
 
-Programs take tickets. With its ticket a program either summarises a slice of a channel, or normalises a slice of the
-channel before, once all of that one's summaries are there. What it reads then is still in the cache. A program waits
-only for tickets before its own, so the kernel ends however few programs run at once.
+Programs take tickets. With its ticket a program either summarises a slice of a channel, or normalises one, once all
+summaries of the channel are there. What it reads then may still be in the cache. A program waits only for tickets
+before its own, so the kernel ends however few programs run at once.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _summarise_slice(x_ptr, length, BLOCK: tl.constexpr):
     steps = 0.0
     for start in tl.range(0, length, BLOCK):
         inside = start + lanes < length
-        x = tl.load(x_ptr + start + lanes, mask=inside, other=0).to(tl.float32)
+        x = tl.load(x_ptr + start + lanes, mask=inside, other=0, eviction_policy="evict_last").to(tl.float32)
         steps += 1.0
         change = tl.where(inside, x - mean, 0.0)
         mean += change / steps
@@ -108,25 +108,25 @@ def NAME(
     x_ptr, POINTERSout_ptr, means_ptr, squares_ptr, state_ptr, batch, channels, length,
     SLICE: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, INDEX: tl.constexpr,
 ):
-    """Ticket after ticket: the slices of a channel to summarise, each beside one of the channel before to normalise."""
+    """Ticket after ticket: the slices of a channel to summarise, then the same ones to normalise."""
     slices = tl.cdiv(length, SLICE)
     parts = batch * slices
     ticket = tl.atomic_add(state_ptr, 1)
-    turn = ticket // (2 * parts)
-    part = (ticket % (2 * parts)) // 2
-    summarises = ticket % 2 == 0
-    channel = tl.where(summarises, turn, turn - 1)
+    channel = ticket // (2 * parts)
+    place_in_turn = ticket % (2 * parts)
+    summarises = place_in_turn < parts
+    part = tl.where(summarises, place_in_turn, 2 * parts - 1 - place_in_turn)  # what was read last comes first
     first = (part % slices) * SLICE
     own = tl.minimum(SLICE, length - first)
     place = ((part // slices).to(INDEX) * channels + channel) * length + first
     lanes = tl.arange(0, BLOCK)
-    if summarises & (channel < channels):
+    if summarises:
         mean, square = _summarise_slice(x_ptr + place, own, BLOCK)
         tl.store(means_ptr + channel * parts + part, mean)
         tl.store(squares_ptr + channel * parts + part, square)
         tl.debug_barrier()
         tl.atomic_add(state_ptr + 1 + channel, 1, sem="release")
-    if (ticket % 2 == 1) & (channel >= 0):
+    else:
         while tl.atomic_add(state_ptr + 1 + channel, 0, sem="acquire") < parts:
             pass
         tl.debug_barrier()
@@ -143,16 +143,16 @@ def NAME(
         scale = 1.0 / tl.sqrt(variance + EPS) SCALE
         for start in tl.range(0, own, BLOCK):
             inside = start + lanes < own
-            x = tl.load(x_ptr + place + start + lanes, mask=inside, other=0).to(tl.float32)
+            x = tl.load(x_ptr + place + start + lanes, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)
             tl.store(out_ptr + place + start + lanes, VALUE, mask=inside, eviction_policy="evict_first")'''
 LAUNCH = '''
 def _batch(kernel, x, out, batch, channels, length, *vectors):
-    """Two programs for each slice, and a turn more for what the last channel's wait for."""
+    """Two programs for each slice of a channel."""
     slice_, block = CONFIG["SLICE"], min(CONFIG["SLICE_BLOCK"], triton.next_power_of_2(length))
     parts = batch * triton.cdiv(length, slice_)
     summary = [torch.empty((channels, parts), dtype=torch.float32, device=x.device) for _ in range(2)]
     state = torch.zeros(1 + channels, dtype=torch.int32, device=x.device)
     options = {"PARTS": triton.next_power_of_2(parts), "INDEX": _index((x,)), "num_warps": CONFIG["SLICE_WARPS"]}
-    grid = (2 * parts * (channels + 1),)
+    grid = (2 * parts * channels,)
     kernel[grid](x, *vectors, out, *summary, state, batch, channels, length, SLICE=slice_, BLOCK=block, **options)
 '''

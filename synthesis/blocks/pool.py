@@ -1,7 +1,7 @@
 """Max and average pooling over two dimensions: each program goes down a strip of columns.
 
-A row of the input is reduced over the width of the window once, and kept for all the rows of results that its window
-reaches, where windows overlap by rows. Neighbouring columns are read again, from the cache.
+A row of the input is reduced over the width of the window once. Where windows are one apart, it is kept for all rows of
+results that its window reaches, and a thread reduces four neighbouring columns, of which it reads the surroundings too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from synthesis.graph.nodes import FLOATS, HEADS, Node
 from synthesis.graph.sizes import Size
 from synthesis.host import Host
 
+GROUP = 4  # columns of a thread where windows are one apart: 16 bytes of float32
 POOLS = {"aten.max_pool2d.default": "max", "aten.avg_pool2d.default": "mean"}
 TUNABLES = {
     "POOL_COLUMNS": [512, 256, 128, 1024],
@@ -108,7 +109,85 @@ class Pool:
         sizes = [host.size(s) for s in (*self.x.shape[-2:], *node.shape[-2:])]
         host.lines.append(f"_pool(pool_{name}, {source}, {out}, {planes}, {', '.join(sizes)})")
         pieces = {"_max"} if self.fn == "max" else set()
-        return Code([self._row(name), self._kernel(name)], {"pool": LAUNCH}, dict(TUNABLES), pieces)
+        close = self.stride == (1, 1) and self.padding[1] <= GROUP and self._reach <= GROUP
+        kernels = [self._close_row(name), self._close(name)] if close else [self._row(name), self._kernel(name)]
+        return Code(kernels, {"pool": LAUNCH}, dict(TUNABLES), pieces)
+
+    @property
+    def _reach(self) -> int:
+        """How many columns a window goes beyond the one of its result."""
+        return self.window[1] - 1 - self.padding[1]
+
+    def _close_row(self, name: str) -> str:
+        """Write the function that reduces one row of the input for four neighbouring columns of results."""
+        wanted = (
+            {"here": 0} | ({"before": -GROUP} if self.padding[1] else {}) | ({"after": GROUP} if self._reach else {})
+        )
+        lines = []
+        for title, shift in sorted(wanted.items(), key=lambda item: item[1]):
+            mask = {"here": "(j < width)", "before": f"(j >= {GROUP})", "after": f"(j + {GROUP} < width)"}[title]
+            mask += f" & (j < width + {GROUP})" if title == "before" else ""
+            lines.append(f"    {title} = tl.load({_plus('at', shift)}, mask=inside & {mask}, other={self._start})")
+            lines.append(f"    even, odd = tl.split(tl.reshape({title}.to(tl.float32), [BLOCK // {GROUP}, 2, 2]))")
+            names = [_value(shift + number) for number in range(GROUP)]
+            lines.append(f"    {names[0]}, {names[2]} = tl.split(even)")
+            lines.append(f"    {names[1]}, {names[3]} = tl.split(odd)")
+        width = self.window[1]
+        first = -self.padding[1]
+        pairs = {first + e + step for e in range(GROUP) for step in range(0, width - 1, 2)}
+        lines += [f"    {_pair_of(d)} = {self._join([_value(d), _value(d + 1)])}" for d in sorted(pairs)]
+        results = []
+        for place in range(first, first + GROUP):
+            parts = [_pair_of(place + step) for step in range(0, width - 1, 2)]
+            parts += [_value(place + width - 1)] if width % 2 else []
+            results.append(self._join(parts))
+        return "\n".join(
+            [
+                "@triton.jit",
+                f"def pool_row_{name}(x_ptr, i, j, height, width, BLOCK: tl.constexpr):",
+                '    """One row of the input, reduced over the width of each window: four neighbouring columns."""',
+                "    inside = (i >= 0) & (i < height)",
+                "    at = x_ptr + i * width + j",
+                *lines,
+                f"    return {', '.join(results)}",
+            ]
+        )
+
+    def _close(self, name: str) -> str:
+        """Write the kernel for windows that are one apart."""
+        high, above = self.window[0], self.padding[0]
+        scale = f" * {1.0 / (self.window[0] * self.window[1])!r}" if self.fn == "mean" else ""
+        row = f"pool_row_{name}(x_ptr, {{}}, j, height, width, BLOCK)"
+        names = [[f"row_{number}_{place}" for place in range(GROUP)] for number in range(high)]
+        lines = [
+            *self._head(name, f"tl.arange(0, BLOCK // {GROUP})[:, None] * {GROUP} + tl.arange(0, {GROUP})[None, :]"),
+            *(f"    {', '.join(names[n])} = {row.format(_plus('first', n - above))}" for n in range(high - 1)),
+            "    for i in tl.range(first, last, loop_unroll_factor=UNROLL):",
+            f"        {', '.join(names[-1])} = {row.format(_plus('i', high - 1 - above))}",
+            *(f"        out_{p} = ({self._join([r[p] for r in names])}){scale}" for p in range(GROUP)),
+            "        out = tl.reshape(tl.join(tl.join(out_0, out_2), tl.join(out_1, out_3)), [BLOCK // 4, 4])",
+            "        tl.store(out_ptr + i * out_width + j, out, mask=j < out_width)",
+            *(f"        {', '.join(kept)} = {', '.join(later)}" for kept, later in itertools.pairwise(names)),
+        ]
+        return "\n".join(lines)
+
+    def _head(self, name: str, columns: str) -> list[str]:
+        """Write the parameters of a kernel, and where its program is."""
+        head = ["x_ptr", "out_ptr", "height", "width", "out_height", "out_width"]
+        constants = ["ROWS", "BLOCK", "UNROLL", "INDEX"]
+        return [
+            "@triton.jit",
+            f"def pool_{name}({', '.join([*head, *(f'{c}: tl.constexpr' for c in constants)])}):",
+            "    strips = tl.cdiv(out_width, BLOCK)",
+            "    chunks = tl.cdiv(out_height, ROWS)",
+            "    program = tl.program_id(0)",
+            f"    j = (program % strips) * BLOCK + {columns}",
+            "    first = (program // strips % chunks) * ROWS",
+            "    last = tl.minimum(first + ROWS, out_height)",
+            "    plane = (program // strips // chunks).to(INDEX)",
+            "    x_ptr += plane * height * width",
+            "    out_ptr += plane * out_height * out_width",
+        ]
 
     def _row(self, name: str) -> str:
         """Write the function that reduces one row of the input over the width of the windows."""
@@ -134,40 +213,27 @@ class Pool:
         )
 
     def _kernel(self, name: str) -> str:
-        high, step, above = self.window[0], self.stride[0], self.padding[0]
+        """Write the kernel for windows that are further apart."""
         scale = f" * {1.0 / (self.window[0] * self.window[1])!r}" if self.fn == "mean" else ""
-        head = ["x_ptr", "out_ptr", "height", "width", "out_height", "out_width"]
-        constants = ["ROWS", "BLOCK", "UNROLL", "INDEX"]
-        lines = [
-            "@triton.jit",
-            f"def pool_{name}({', '.join([*head, *(f'{c}: tl.constexpr' for c in constants)])}):",
-            "    strips = tl.cdiv(out_width, BLOCK)",
-            "    chunks = tl.cdiv(out_height, ROWS)",
-            "    program = tl.program_id(0)",
-            "    # Program 0 of 1: adding it hides from the compiler which of the shifted loads are aligned.",
-            "    # It would give those another layout, and exchange every row through shared memory.",
-            "    j = (program % strips) * BLOCK + tl.arange(0, BLOCK) + tl.program_id(1)",
-            "    first = (program // strips % chunks) * ROWS",
-            "    last = tl.minimum(first + ROWS, out_height)",
-            "    plane = (program // strips // chunks).to(INDEX)",
-            "    x_ptr += plane * height * width",
-            "    out_ptr += plane * out_height * out_width",
-        ]
         row = f"pool_row_{name}(x_ptr, {{}}, j, height, width)"
-        store = f"        tl.store(out_ptr + i * out_width + j, {{}}{scale}, mask=j < out_width)"
-        rows = [f"row_{number}" for number in range(high)]
-        loop = "    for i in tl.range(first, last, loop_unroll_factor=UNROLL):"
-        if step == 1 and high > 1:  # windows share rows
-            for number, kept in enumerate(rows[:-1]):
-                lines.append(f"    {kept} = {row.format(_plus('first', number - above))}")
-            lines += [loop, f"        {rows[-1]} = {row.format(_plus('i', high - 1 - above))}"]
-            lines.append(store.format(f"({self._join(rows)})"))
-            lines += [f"        {kept} = {later}" for kept, later in itertools.pairwise(rows)]
-        else:
-            lines += [loop, f"        top = {_plus(f'i * {step}' if step > 1 else 'i', -above)}"]
-            lines += [f"        {kept} = {row.format(_plus('top', number))}" for number, kept in enumerate(rows)]
-            lines.append(store.format(f"({self._join(rows)})"))
+        rows = [f"row_{number}" for number in range(self.window[0])]
+        top = f"i * {self.stride[0]}" if self.stride[0] > 1 else "i"
+        lines = [
+            *self._head(name, "tl.arange(0, BLOCK)"),
+            "    for i in tl.range(first, last, loop_unroll_factor=UNROLL):",
+            f"        top = {_plus(top, -self.padding[0])}",
+            *(f"        {kept} = {row.format(_plus('top', number))}" for number, kept in enumerate(rows)),
+            f"        tl.store(out_ptr + i * out_width + j, ({self._join(rows)}){scale}, mask=j < out_width)",
+        ]
         return "\n".join(lines)
+
+
+def _value(number: int) -> str:
+    return f"x_{number}" if number >= 0 else f"x_before_{-number}"
+
+
+def _pair_of(number: int) -> str:
+    return f"pair_{number}" if number >= 0 else f"pair_before_{-number}"
 
 
 def _plus(text: str, number: int) -> str:
@@ -179,8 +245,9 @@ def _pool(kernel, x, out, planes, height, width, out_height, out_width):
     """A program for each strip of columns and chunk of rows."""
     block = min(CONFIG["POOL_COLUMNS"], triton.next_power_of_2(out_width))
     rows = min(CONFIG["POOL_ROWS"], out_height)
-    grid = (planes * triton.cdiv(out_height, rows) * triton.cdiv(out_width, block), 1)
-    warps = max(1, min(CONFIG["POOL_WARPS"], block // 32))
+    grid = (planes * triton.cdiv(out_height, rows) * triton.cdiv(out_width, block),)
+    block = max(block, 4)
+    warps = max(1, min(CONFIG["POOL_WARPS"], block // 128))
     options = {"UNROLL": CONFIG["POOL_UNROLL"], "INDEX": _index((x, out)), "num_warps": warps}
     kernel[grid](x, out, height, width, out_height, out_width, ROWS=rows, BLOCK=block, **options)
 '''

@@ -88,7 +88,8 @@ class TileWriter(Writer):
     def emit(self, text: str) -> None:
         self.lines.append(self.indent + (text if self.column == INNER else _COLUMN.sub(self.column, text)))
 
-    def load(self, expr: Expr, guard: str) -> str:
+    def load(self, expr: Expr, guard: str, other: str = "0") -> str:
+        assert other == "0"
         node = expr.data[0]
         if id(node) in self.given:
             return self.given[id(node)]

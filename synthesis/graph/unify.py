@@ -6,6 +6,7 @@ the workload's own size of that value where there is one; every other size is ex
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import math
 from collections.abc import Iterator, Sequence
@@ -119,7 +120,7 @@ class Unifier:
         constant = len(set(vector)) == 1
         if constant and (len(vector) > 1 or vector[0] <= 8):
             return literal
-        for size in self._derived():
+        for size in itertools.chain(self._derived(), () if constant else self._further()):
             if size.values == vector:
                 return size
         if constant:
@@ -133,8 +134,6 @@ class Unifier:
                 if all(v % number == 0 for v in a.values):
                     yield a // number
                 yield a * number
-        for a in base:  # blocks of a power of two
-            yield from (a // number for number in BLOCKS if all(v % number == 0 for v in a.values))
         for a in base:
             for b in base:
                 yield a * b
@@ -148,7 +147,12 @@ class Unifier:
         for a in base:
             for b in base:
                 yield from (a * b * c for c in base)
-        for a in base:  # windows that are some elements apart
+
+    def _further(self) -> Iterator[Size]:
+        """Yield sizes that too many others equal by chance to explain one number alone."""
+        for a in self._base:  # blocks of a power of two
+            yield from (a // number for number in BLOCKS if all(v % number == 0 for v in a.values))
+        for a in self._base:  # windows that are some elements apart
             for step in (2, 3, 4):
                 yield from ((a + shift) // step + 1 for shift in range(-5, 4))
             yield from (a + shift for shift in range(-6, 7))

@@ -20,6 +20,18 @@ def _divides(expr: Expr) -> bool:
     return expr.op == "const" and isinstance(expr.data, int | float) and 1e-30 < abs(expr.data) < 1e30
 
 
+def _least(expr: Expr) -> float:
+    """Return a number that a value is not below, as far as is seen."""
+    if expr.op == "const" and isinstance(expr.data, int | float):
+        return float(expr.data)
+    if expr.op == "maximum":
+        return max(map(_least, expr.args))
+    if expr.op in ("mul", "div") and all(_least(arg) > 0 for arg in expr.args) and expr.args[1].op == "const":
+        number = float(expr.args[1].data)
+        return _least(expr.args[0]) * (number if expr.op == "mul" else 1 / number)
+    return float("-inf")
+
+
 def _tanh_plus_one(expr: Expr) -> int | None:
     """Return which argument of a sum is the hyperbolic tangent that one is added to."""
     for place, other in ((0, 1), (1, 0)):
@@ -64,6 +76,11 @@ class _Folder:
         if expr.op == "div" and expr.type == "f" and _divides(expr.args[1]):
             factor, rest = self.parts(expr.args[0])
             return factor / float(expr.args[1].data), rest
+        if expr.op == "div" and expr.args[0].full and not expr.args[1].full and _least(expr.args[1]) > 1e-30:
+            factor, rest = self.parts(expr.args[0])
+            inverse = self.table.pointwise("reciprocal", (self.whole(expr.args[1]),), "f", "inverse")
+            if rest is not None:
+                return factor, self.table.pointwise("mul", (rest, inverse), "f", expr.hint)
         if expr.op == "add" and _tanh_plus_one(expr) is not None:
             factor, rest = self.parts(expr.args[_tanh_plus_one(expr) or 0].args[0])
             doubled = self.table.const(2.0 * factor, "f")

@@ -212,8 +212,9 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         parts[r.number] = w.assign(f"{r.hint}_part", f"tl.full([ROWS, BLOCK], {IDENTITY[r.data]}, tl.float32)")
     for number, peak in online.items():
         if peak.number not in parts:
-            parts[peak.number] = w.assign(f"{peak.hint}_now", f"tl.full([ROWS, BLOCK], {LOWEST}, tl.float32)")
-        parts[number] = w.assign("total_part", "tl.zeros([ROWS, BLOCK], tl.float32)")
+            lanes = f"[ROWS, BLOCK // {_lane(w.kernel)}]"
+            parts[peak.number] = w.assign(f"{peak.hint}_now", f"tl.full({lanes}, {LOWEST}, tl.float32)")
+        parts[number] = w.assign("total_part", f"tl.zeros({lanes}, tl.float32)")
     w.emit("for start in tl.range(0, n, BLOCK, num_stages=STAGES):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
     w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
@@ -238,17 +239,29 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         _join_lanes(w, number, peak, parts)
 
 
+def _lane(kernel: Kernel) -> int:
+    """Return how many neighbouring elements share a peak and a sum: as many as a thread loads at once."""
+    wide = any(e.op == "load" and e.full and e.data[0].dtype in ("float32", "mixed") for e in kernel.exprs())
+    lane = 4 if wide else 8
+    return lane if all(n % lane == 0 for n in kernel.length.values) else 1
+
+
 def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> None:
-    """Update the peak of each lane and its sum of exponentials relative to it: one exponential an element, since one of
-    the old sum and the new element is relative to the new peak already."""
+    """Update the peak of each lane, and its sum of exponentials relative to it."""
+    lane = _lane(w.kernel)
+    w.pieces.add("_max")
     for number, peak in online.items():
-        block = w.assign("block", f"tl.where(inside, {w.value(peak.args[0])}, float('-inf'))")
+        value = peak.args[0]
+        if value.op == "load" and not value.args:
+            block = w.load(value, "", other="float('-inf')")
+        else:
+            block = f"tl.where(inside, {w.value(value)}, float('-inf'))"
         now, total = parts[peak.number], parts[number]
-        above = w.assign("above", f"{block} - {now}")
-        power = w.assign("power", _power(w, f"-tl.abs({above})"))
-        w.emit(f"{total} = tl.where({above} > 0, {total} * {power} + 1.0, {total} + {power})")
-        w.pieces.add("_max")
-        w.emit(f"{now} = _max({now}, {block})")
+        block = w.assign("block", f"tl.reshape({block}, [ROWS, BLOCK // {lane}, {lane}])")
+        peak_now = w.assign("higher", f"_max({now}, tl.reduce({block}, 2, _max))")
+        powers = w.assign("powers", _power(w, f"{block} - {peak_now}[:, :, None]"))
+        w.emit(f"{total} = {total} * {_power(w, f'{now} - {peak_now}')} + tl.sum({powers}, axis=2)")
+        w.emit(f"{now} = {peak_now}")
 
 
 def _join_lanes(w: Writer, number: int, peak: Expr, parts: dict[int, str]) -> None:

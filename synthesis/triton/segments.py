@@ -16,7 +16,7 @@ LONGEST = 32768
 class SegmentWriter(Writer):
     """Values are [ROWS, 1, 1], [ROWS, SEGMENTS, 1] or [ROWS, SEGMENTS, BLOCK], and broadcast."""
 
-    def load(self, expr: Expr, guard: str) -> str:
+    def load(self, expr: Expr, guard: str, other: str = "0") -> str:
         node, offset, chosen = expr.data
         if chosen:
             raise Unsupported("a gather in segments")
@@ -24,9 +24,7 @@ class SegmentWriter(Writer):
         mask = self.mask(names)
         once = all(v in names for v, _ in self.kernel.outer)
         hint = ", eviction_policy=EVICT" if expr.full and once else ""
-        text = (
-            f"tl.load({node.name}_ptr + {place_of(offset)}, mask={mask}{f' & {guard}' if guard else ''}, other=0{hint})"
-        )
+        text = f"tl.load({node.name}_ptr + {place_of(offset)}, mask={mask}{f' & {guard}' if guard else ''}, other={other}{hint})"
         return f"{text}.to({'tl.float32' if expr.type == 'f' else 'tl.int64'})" if expr.type != "b" else f"{text} != 0"
 
     def mask(self, names: set[str]) -> str:

@@ -180,14 +180,16 @@ class Writer:
         return f"{root} * {root}" if expr.op == "sigmoid" else f"{value} * {root} * {root}"
 
     def quantised(self, expr: Expr) -> str:
-        """Return a value as the type that it is rounded to."""
-        value = self.value(expr.args[0])
-        if _within(expr.args[0], 464.0):
-            return f"{value}.to(tl.float8e4nv)"
+        """Return a value as the type that it is rounded to. The hardware's conversion clamps to its largest number."""
+        source, limit = expr.args[0], _limit(expr.args[0])
+        while limit == 448.0 and source.op in ("minimum", "maximum"):
+            source = source.args[0]
+        if limit <= 464.0:
+            return f"{self.value(source)}.to(tl.float8e4nv)"
         self.pieces.add(f"_{expr.op}")
-        return f"_{expr.op}({value})"
+        return f"_{expr.op}({self.value(source)})"
 
-    def load(self, expr: Expr, guard: str) -> str:
+    def load(self, expr: Expr, guard: str, other: str = "0") -> str:
         node, offset, chosen = expr.data
         for (variable, extent), index in zip(chosen, expr.args, strict=True):
             if variable not in self.used:
@@ -198,7 +200,7 @@ class Writer:
         place = place_of(offset) if by_row or expr.full else f"{place_of(offset)} + row * 0"
         once = all(offset.coefficient(v) is not None for v, _ in self.kernel.outer)  # else other rows read it too
         hint = ", eviction_policy=EVICT" if expr.full and once and self.kernel.outer else ""
-        text = f"tl.load({node.name}_ptr + {place}, mask={mask}{f' & {guard}' if guard else ''}, other=0{hint})"
+        text = f"tl.load({node.name}_ptr + {place}, mask={mask}{f' & {guard}' if guard else ''}, other={other}{hint})"
         if expr.type == "f":
             return f"{text}.to(tl.float32)"
         return f"{text} != 0" if expr.type == "b" else f"{text}.to(tl.int64)"
@@ -240,14 +242,13 @@ class Writer:
         return max((self.phase(a) for a in expr.args), default=0)
 
 
-def _within(expr: Expr, bound: float) -> bool:
-    """Return whether a value is clamped to numbers that are not larger than `bound`."""
-    limits: dict[str, object] = {}
-    while expr.op in ("minimum", "maximum") and expr.args[1].op == "const":
-        limits.setdefault(expr.op, expr.args[1].data)
+def _limit(expr: Expr) -> float:
+    """Return the largest magnitude of a value that is clamped at both sides, else infinity."""
+    limits: dict[str, float] = {}
+    while expr.op in ("minimum", "maximum") and expr.args[1].op == "const" and expr.op not in limits:
+        limits[expr.op] = abs(float(expr.args[1].data))
         expr = expr.args[0]
-    found = [limits.get("minimum"), limits.get("maximum")]
-    return all(isinstance(limit, int | float) and abs(limit) <= bound for limit in found)
+    return max(limits.values()) if len(limits) == 2 and len(set(limits.values())) == 1 else math.inf
 
 
 def place_of(offset: Affine) -> str:
