@@ -19,12 +19,12 @@ def line(row: Entry) -> str:
     us = " ".join(f"{key} {value:.2f}" for key, value in sorted(row["us"].items(), key=lambda item: item[1])[:TOLD_US])
     if "ratios" not in row:
         said = row["notes"].get("ours", "no plan of ours is right")
-        return f"{name} ours: nothing ({said[:90]}); {us} us; attainable {row['ceiling']['attainable_us']} us"
+        return f"{name} ours: nothing ({said[:90]}); {us} us; attainable {attainable_us(row):.2f} us"
     ours, found = row["ours"], row["ratios"]
     others = "".join(f", {key} {found[key]['value']:.2f}x" for key in ("Helion", "Liger") if key in found)
     return (
         f"{name} {row['us'][ours['name']]:9.2f} us {shown(found['baseline'])} {row['baseline']}{others}; "
-        f"{100 * row['of_attainable']:.0f} % of {row['ceiling']['attainable_us']} us; called "
+        f"{100 * row['of_attainable']:.0f} % of {attainable_us(row):.2f} us; called "
         f"{row['called_ratio'] or float('nan'):.2f}x | {ours['strategy']} "
         f"{' '.join(f'{k}={v}' for k, v in ours['configuration'].items())} | {us}"
     )
@@ -35,6 +35,13 @@ def shown(value: Entry) -> str:
     if "low" not in value:
         return f"{value['value']:.2f}x"
     return f"{value['value']:.3f}x ({value['low']:.3f} to {value['high']:.3f})"
+
+
+def attainable_us(row: Entry) -> float:
+    """Return the attainable microseconds on the row's card: an H200's, times the ratio of memory rates."""
+    ceiling = row["ceiling"]
+    slower = row.get("slower_memory", 1.0) if ceiling["bound"] == "memory" else 1.0
+    return float(ceiling["attainable_us"] * slower)
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -78,9 +85,9 @@ def _some(rows: Sequence[Entry]) -> Entry:
 
 
 def _room(row: Entry) -> float:
-    if "baseline" not in row:
+    if "baseline" not in row or "ceiling" not in row:
         return 1.0
-    return max(1.0, float(row["us"][row["baseline"]]) / float(row["ceiling"]["attainable_us"]))
+    return max(1.0, float(row["us"][row["baseline"]]) / attainable_us(row))
 
 
 def _all(row: Entry) -> float:

@@ -74,7 +74,7 @@ class Ours:
             return
         try:
             plan.look_us = rotation.look_us(rotation.capture(self.calls(plan, rotation)))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  as above
             plan.error = f"{type(error).__name__}: {str(error)[:300]}"
             end_if_broken(error)
 

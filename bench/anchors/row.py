@@ -20,8 +20,9 @@ import torch
 
 from bench.anchors.baselines import OTHERS, Baselines, Late, alarm, share_autotuning
 from bench.anchors.clock import Rotation, ratio, state_of
+from bench.anchors.figures import attainable_us
 from bench.anchors.ours import Ours, Plan, end_if_broken
-from bench.anchors.rows import CEILINGS, Ceiling, Row, all_rows, copied, rows_of
+from bench.anchors.rows import CEILINGS, Row, all_rows, copied, rows_of
 from bench.anchors.turns import Turns, turns_of_device
 from bench.anchors.workload import Oracle, Workload, Wrong
 
@@ -142,7 +143,7 @@ class RowBench:
             self.plain[name] = made[0]
         except Wrong as error:
             self.notes[name] = f"wrong: {error}"
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  one contender's failure is a result of the bench
             self.notes[name] = f"{type(error).__name__}: {str(error)[:200]}"
             end_if_broken(error)
 
@@ -201,6 +202,7 @@ class RowBench:
         result: dict[str, Any] = {
             "row": self.row.name, "of_table": self.row.of_table, "bytes": size, "sets": rotation.count,
             "ceiling": {"floor_us": ceiling.floor_us, "attainable_us": ceiling.attainable_us, "bound": ceiling.bound},
+            "slower_memory": self.options.slower_memory,
             "us": {name: round(value, 3) for name, value in median.items()},
             "called_us": {name: round(value, 2) for name, value in called.items()},
             "error": self.errors, "notes": self.notes, "spent_s": self.spent, "quick": self.options.quick,
@@ -215,7 +217,7 @@ class RowBench:
         result["source"] = plan.source
         result["ratios"] = self._ratios(best, samples, median, result["baseline"])
         result["called_ratio"] = _called_ratio(called, best, torch_own)
-        result["of_attainable"] = round(_attainable(ceiling, self.options) / median[best], 4)
+        result["of_attainable"] = round(attainable_us(result) / median[best], 4)
         return result
 
     def _ratios(
@@ -249,11 +251,6 @@ class RowBench:
                 if self.device == "cuda":
                     torch.cuda.synchronize()
             tell(state="done")
-
-
-def _attainable(ceiling: Ceiling, options: argparse.Namespace) -> float:
-    """Return the attainable microseconds on this card: an H200's, where memory bounds it by the ratio of rates."""
-    return ceiling.attainable_us * (options.slower_memory if ceiling.bound == "memory" else 1.0)
 
 
 def _called_ratio(called: dict[str, float], best: str, torch_own: list[str]) -> float | None:

@@ -143,8 +143,9 @@ def NAME(
         scale = 1.0 / tl.sqrt(variance + EPS) SCALE
         for start in tl.range(0, own, BLOCK):
             inside = start + lanes < own
-            x = tl.load(x_ptr + place + start + lanes, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)
-            tl.store(out_ptr + place + start + lanes, VALUE, mask=inside, eviction_policy="evict_first")'''
+            at = place + start + lanes
+            x = tl.load(x_ptr + at, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)
+            tl.store(out_ptr + at, VALUE, mask=inside, eviction_policy="evict_first")'''
 LAUNCH = '''
 def _batch(kernel, x, out, batch, channels, length, *vectors):
     """Two programs for each slice of a channel."""

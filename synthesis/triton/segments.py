@@ -24,7 +24,8 @@ class SegmentWriter(Writer):
         mask = self.mask(names)
         once = all(v in names for v, _ in self.kernel.outer)
         hint = ", eviction_policy=EVICT" if expr.full and once else ""
-        text = f"tl.load({node.name}_ptr + {place_of(offset)}, mask={mask}{f' & {guard}' if guard else ''}, other={other}{hint})"
+        mask += f" & {guard}" if guard else ""
+        text = f"tl.load({node.name}_ptr + {place_of(offset)}, mask={mask}, other={other}{hint})"
         return f"{text}.to({'tl.float32' if expr.type == 'f' else 'tl.int64'})" if expr.type != "b" else f"{text} != 0"
 
     def mask(self, names: set[str]) -> str:
