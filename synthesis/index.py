@@ -48,7 +48,7 @@ class Space:
 
 
 class SegmentSpace(Space):
-    """Rows whose elements are in segments of equal length: variable `s` for the segment, `j` inside it."""
+    """Rows in segments of equal length: variable `s` for the segment, `j` inside it."""
 
     def __init__(self, outer: Sequence[Size], segments: Size, length: Size, one: Size) -> None:
         super().__init__(outer, (), one)

@@ -34,7 +34,7 @@ class _Root:
 
 
 class Planner:
-    """Plans a program. With `segments`, rows whose segments are reduced too are one kernel where they can be."""
+    """Plans a program. With `segments`, reductions of rows and of their segments are one kernel where they can be."""
 
     def __init__(self, program: Program, *, segments: bool = False) -> None:
         self.program = program

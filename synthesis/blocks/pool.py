@@ -1,7 +1,7 @@
 """Max and average pooling over two dimensions: each program goes down a strip of columns.
 
 A row of the input is reduced over the width of the window once. Where windows are one apart, it is kept for all rows of
-results that its window reaches, and a thread reduces four neighbouring columns, of which it reads the surroundings too.
+results that its window reaches, and a thread reduces four neighbouring columns and reads their surroundings too.
 """
 
 from __future__ import annotations

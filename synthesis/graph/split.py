@@ -9,7 +9,7 @@ FEW_ROWS, LONG_ROW = 264, 1 << 17  # two programs for each processor of a large 
 
 
 def split_reductions(program: Program) -> Program:
-    """Let reductions over several dimensions whose rows are few and long be two each, and return the program."""
+    """Let reductions of few long rows over several dimensions be two each, and return the program."""
     seen: set[int] = set()
 
     def visit(node: Node) -> None:

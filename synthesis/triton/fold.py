@@ -1,4 +1,4 @@
-"""Fold constant factors of a kernel whose results have 16 bits: products of constants are computed here, once."""
+"""Fold constant factors of a kernel with results of 16 bits: products of constants are computed here, once."""
 
 from __future__ import annotations
 
