@@ -86,6 +86,9 @@ def child_options(options: argparse.Namespace) -> str:
 
 def main() -> int:
     options = parser().parse_args()
+    about = machine.describe()
+    if options.device == "cuda" and not about["gpus"]:
+        raise SystemExit("no NVIDIA GPU here; --device cpu times calls of tiny inputs (QUICK=1), to test the bench")
     until = time.monotonic() + options.budget_s
     path = options.output or RESULTS / f"anchors-{options.device}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +107,7 @@ def main() -> int:
             rows.append(row)
             write(row)
 
-        write({"about": {**machine.describe(), "slower_memory": options.slower_memory, "shard": options.shard}})
+        write({"about": {**about, "slower_memory": options.slower_memory, "shard": options.shard}})
         given = child_options(options)
         pool = Pool(lambda row, skip: row_command(row, given, skip), options.logs, options.workers, until, Limits())
         pool.run(wanted, tell)
