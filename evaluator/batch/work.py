@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from evaluator.batch.lines import Answer, BadLine, Header, Task, TaskKind, answered, read_bundle, write_line
 from evaluator.batch.served import JudgeFault, ServedJudge
@@ -62,10 +64,19 @@ class Machine:
         return f"the baselines were timed with other versions: {', '.join(changed)}"
 
 
-def work(bundle: Path, results: Path, device: str, *, seconds: float | None = None, command: Sequence[str] = ()) -> int:
+def work(
+    bundle: Path,
+    results: Path,
+    device: str,
+    *,
+    seconds: float | None = None,
+    judges: int = 1,
+    command: Sequence[str] = (),
+) -> int:
     """Do what a bundle asks for and is not answered in `results` yet.
 
-    No task begins after `seconds`. `command` is the judge's, by default this Python's.
+    No task begins after `seconds`. With several `judges` one compiles and checks while another one times: the device's
+    lock keeps all else away from what is timed. `command` is a judge's, by default this Python's.
     Exit status: 0 all is answered; 1 some is left; 2 no bundle; 3 the judge fails.
     """
     try:
@@ -76,44 +87,76 @@ def work(bundle: Path, results: Path, device: str, *, seconds: float | None = No
         return _USAGE
     for fault in faults:
         print(f"{bundle}: {fault}", file=sys.stderr)
-    judge = ServedJudge(device, command)
+    todo = [task for task in tasks if task.job_id not in have]
+    crew = [ServedJudge(device, command) for _ in range(max(1, min(judges, len(todo))))]
     try:
         with results.open("ab") as out:
-            done, left = _work(header, [task for task in tasks if task.job_id not in have], judge, out, seconds)
+            done, left = _work(header, todo, crew, out, seconds)
     except JudgeFault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return _INTERNAL
     finally:
-        judge.close()
+        for judge in crew:
+            judge.close()
     print(f"{results}: {len(have)} tasks were answered before, {done} now, {left + len(faults)} are left")
     return _INCOMPLETE if left or faults else _OK
 
 
-def _work(header: Header, tasks: list[Task], judge: Asked, out: Any, seconds: float | None) -> tuple[int, int]:
+def _work(
+    header: Header, tasks: list[Task], judges: Sequence[Asked], out: BinaryIO, seconds: float | None
+) -> tuple[int, int]:
     """Answer tasks until the time is over; return how many are answered, and how many left. Raises JudgeFault."""
-    started, done, faults = time.monotonic(), 0, 0
+    started = time.monotonic()
     if not tasks:
         return 0, 0
-    machine = describe(judge)
+    machine = describe(judges[0])
     if machine.device.kind is not header.device_kind:
         raise JudgeFault(
             f"the bundle is for {header.device_kind.value}, and this device is {machine.device.kind.value}"
         )
+    end = None if seconds is None else started + seconds
+    work = _Work(header.bundle_id, list(_fitting(machine, tasks)), out, end)
+    with ThreadPoolExecutor(len(judges)) as threads:
+        for future in [threads.submit(work.run, judge) for judge in judges]:
+            future.result()
+    if work.faults >= MOST_FAULTS:
+        raise JudgeFault(f"{work.faults} tasks in a row failed by a fault of this machine: {work.error}")
+    return work.done, len(tasks) - work.done
+
+
+def _fitting(machine: Machine, tasks: list[Task]) -> Iterator[Task]:
     for task in tasks:
-        if seconds is not None and time.monotonic() - started >= seconds:
-            break
         if misfit := machine.misfit(task):
             print(f"{task.kind.value} {task.job_id}: not done here: {misfit}", file=sys.stderr)
-            continue
-        answer = do(header.bundle_id, task, judge)
-        faults = faults + 1 if answer.error else 0
-        _append(out, write_line(answer))
-        done += 1
-        said = answer.error or _said(answer)
-        print(f"{done}/{len(tasks)} {task.kind.value} {task.job_id}: {said}", file=sys.stderr)
-        if faults >= MOST_FAULTS:
-            raise JudgeFault(f"{faults} tasks in a row failed by a fault of this machine: {answer.error}")
-    return done, len(tasks) - done
+        else:
+            yield task
+
+
+class _Work:
+    """The tasks of a bundle, which judges take one by one, and their answers."""
+
+    def __init__(self, bundle_id: str, tasks: list[Task], out: BinaryIO, end: float | None) -> None:
+        self.done, self.faults, self.error = 0, 0, ""
+        self._bundle_id, self._tasks, self._count, self._out, self._end = bundle_id, tasks, len(tasks), out, end
+        self._lock = threading.Lock()
+
+    def run(self, judge: Asked) -> None:
+        """Answer one task after the other until there is none, the time is over, or this machine is at fault."""
+        while (task := self._next()) is not None:
+            self._keep(do(self._bundle_id, task, judge))
+
+    def _next(self) -> Task | None:
+        with self._lock:
+            over = self._end is not None and time.monotonic() >= self._end
+            return self._tasks.pop(0) if self._tasks and not over and self.faults < MOST_FAULTS else None
+
+    def _keep(self, answer: Answer) -> None:
+        with self._lock:
+            _append(self._out, write_line(answer))
+            self.done += 1
+            self.faults, self.error = (self.faults + 1, answer.error) if answer.error else (0, "")
+            said = answer.error or _said(answer)
+            print(f"{self.done}/{self._count} {answer.kind.value} {answer.job_id}: {said}", file=sys.stderr)
 
 
 def describe(judge: Asked) -> Machine:
@@ -196,7 +239,7 @@ def _lines(results: Path) -> list[str]:
     return results.read_text(encoding="utf-8", errors="replace").split("\n") if results.exists() else []
 
 
-def _append(out: Any, line: str) -> None:
+def _append(out: BinaryIO, line: str) -> None:
     """Write a line, begun on a line of its own: the last one may have been cut."""
     out.write(b"\n" + line.encode() + b"\n")
     out.flush()

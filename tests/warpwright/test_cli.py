@@ -78,7 +78,8 @@ def test_optimize_names_the_models_that_it_pays_before_it_does(
         "price known), without a limit in dollars: --usd sets one"
     ) in " ".join(capfd.readouterr().err.split())
     assert api.asked.index(("GET", "/api/v1/models")) < api.asked.index(("POST", "/api/v1/runs"))
-    optimize(api, problem, "--proposer", "one", "--usd", "0.5")
+    optimize(api, problem, "--proposer", "one", "--usd", "0.5", "--in-flight", "6")
+    assert api.bodies[-1]["config"] == {"proposers": ["one"], "in_flight": 6}
     assert "asks one (gpt-x: 1 $ and 10 $ a million tokens in and out), at most 0.5 $" in " ".join(
         capfd.readouterr().err.split()
     )

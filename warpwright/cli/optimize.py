@@ -43,6 +43,7 @@ class Options:
     candidates: int | None = None
     seconds: float | None = None
     usd: float | None = None
+    in_flight: int | None = None
     proposers: Sequence[str] = ()
     seeds: Sequence[Path] = ()
     domain: Domain | None = None
@@ -66,6 +67,8 @@ class Options:
         config: dict[str, Any] = {}
         if self.proposers:
             config["proposers"] = list(self.proposers)
+        if self.in_flight is not None:
+            config["in_flight"] = self.in_flight
         if self.seeds:
             config["seed_sources"] = [read_source(path) for path in self.seeds]
         return config

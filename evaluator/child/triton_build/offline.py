@@ -24,8 +24,11 @@ from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
 
 _AUTOTUNE_CONFIGS = 8  # per autotuned kernel; more would only cost time
+_MOST_WORDS = 2500
 _MOST_THREADS, _CORES_A_THREAD = 6, 3  # one thread for so many cores: several children build at once
 
+# Shared memory of one block at most, by compute capability.
+_SHARED_BYTES = {80: 166912, 86: 101376, 89: 101376, 90: 232448, 100: 232448, 103: 232448, 120: 101376}
 # Properties of a Hopper GPU, for launch heuristics (persistent grids ask for the number of SMs).
 _PROPERTIES = {
     "max_shared_mem": 232448,
@@ -80,10 +83,14 @@ class _OfflineDriver:
 
 @dataclass(slots=True)
 class Recorded:
-    """The launches that compiled, and why one did not: complete when `recording` ends."""
+    """The launches that compiled, and why one did not: complete when `recording` ends.
+
+    `error` is the compiler's, or says that a launch asks for too much: it would fail on the device, too.
+    """
 
     launches: list[Launch] = field(default_factory=list)
     failed: str = ""
+    error: str = ""
 
 
 @contextmanager
@@ -123,8 +130,10 @@ def recording(capability: int = 90) -> Iterator[Recorded]:
         for kernel, grid in begun:
             try:
                 found.launches.append(_launch(kernel, grid))
+                found.error = found.error or _too_large(found.launches[-1], capability)
             except Exception as error:  # noqa: BLE001  compilers raise anything: the device will decide
                 found.failed = _said(error)
+                found.error = found.error or _compile_error(error)
         list(threads.map(_compile_launcher, _one_of_each_signature([kernel for kernel, _ in begun])))
 
 
@@ -180,6 +189,21 @@ def _compile_launcher(kernel: Any) -> None:
             driver.CudaLauncher(kernel.src, kernel.metadata)
 
 
+def _compile_error(error: Exception) -> str:
+    """Return the words of Triton's compiler, with the line; "" for another error."""
+    from triton.compiler.errors import CompilationError  # noqa: PLC0415
+
+    return f"{type(error).__name__}: {error}"[:_MOST_WORDS] if isinstance(error, CompilationError) else ""
+
+
+def _too_large(launch: Launch, capability: int) -> str:
+    """Return the reason why a block cannot have what a launch asks for, "" if it can."""
+    most = _SHARED_BYTES.get(capability)
+    if most is None or launch.shared_bytes <= most:
+        return ""
+    return f"kernel {launch.name} needs {launch.shared_bytes} bytes of shared memory; a block can have {most}"
+
+
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
@@ -197,11 +221,11 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     """Compile the kernels that the imported Candidate launches for each of "shapes" (see `Recipes.shapes`).
 
     They are compiled for compute capability "capability", into Triton's cache. Return {"compiled": kernels, "failed":
-    why it stopped for some shapes}.
+    why it stopped for some shapes, "error": the compiler's own, if it refused a kernel}.
     """
     del fds
     compiler_caches.restore()
-    module, failed = sys.modules["candidate"], ""
+    module, failed, refused = sys.modules["candidate"], "", ""
     with recording(request["capability"]) as found:
         for shapes in request["shapes"]:
             try:
@@ -209,8 +233,8 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
                     model = module.ModelNew(*_made(shapes["init"])).to("meta").eval()
                     model(*_made(shapes["inputs"]))
             except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will decide
-                failed = _said(error)
-    return {"compiled": len(found.launches), "failed": failed or found.failed}
+                failed, refused = _said(error), refused or _compile_error(error)
+    return {"compiled": len(found.launches), "failed": failed or found.failed, "error": refused or found.error}
 
 
 def _made(shapes: Mapping[str, Any]) -> list[Any]:

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from evaluator.errors import ChildError
@@ -63,13 +64,16 @@ class TritonAdapter(LanguageAdapter):
 
     def build(self, child: ChildProcess, kind: DeviceKind, target: BuildTarget) -> BuildFacts:
         """Import the Candidate, and for a GPU compile its launches for the given shapes. Launches that need values, or
-        fail, are left to the device: they are compiled when they first run."""
+        fail, are left to the device: they are compiled when they first run. A compiler's error is told as
+        `compile_error`: a Candidate may catch it and do something else."""
         facts = super().build(child, kind, target)
         if facts.error is None and target.capability:
             with suppress(ChildError):
-                child.request(
+                ahead = child.request(
                     "triton_ahead", timeout_s=BUILD_LIMIT_S, shapes=list(target.shapes), capability=target.capability
                 )
+                if error := str(ahead.get("error") or ""):
+                    facts = replace(facts, resources={**facts.resources, "compile_error": error})
         return facts
 
     def gpu_kernels(self, source: str) -> frozenset[str]:

@@ -17,9 +17,9 @@ from evaluator.schema import to_json
 from evaluator.types import Candidate, DeviceKind, Language, Verdict
 from tests.db.world import DEVICE, ENVIRONMENT, admission, baseline, failed, passed, problem
 
-# Answers as a judge, in order; "die" ends it, "hang" says nothing, a text fails.
+# Answers as a judge, in order; "die" ends it, "hang" says nothing, a text fails, "meet" waits for so many judges.
 JUDGE = """
-import json, sys
+import json, os, pathlib, sys, time
 for line in sys.stdin:
     request = json.loads(line)
     script = json.load(open(sys.argv[1]))
@@ -27,6 +27,12 @@ for line in sys.stdin:
     said = script[request["op"]]
     if said == "die": sys.exit(1)
     if said == "hang": continue
+    if "meet" in said:
+        here = pathlib.Path(sys.argv[2] + ".here")
+        here.mkdir(exist_ok=True)
+        (here / str(os.getpid())).touch()
+        while len(list(here.iterdir())) < said["meet"]: time.sleep(0.01)
+        said = said["result"]
     ok = not isinstance(said, str)
     print(json.dumps({"id": request["id"], "ok": ok, "result" if ok else "error": said}), flush=True)
 """
@@ -63,8 +69,8 @@ class Site:
         header = Header(bundle_id="bndl_1", device_kind=kind, tasks=len(tasks), created_at="", expires_at="")
         self.bundle.write_text("\n".join(map(write_line, (header, *tasks))), encoding="utf-8")
 
-    def work(self, seconds: float | None = None) -> int:
-        return work(self.bundle, self.answers, "cpu", seconds=seconds, command=self.command)
+    def work(self, seconds: float | None = None, judges: int = 1) -> int:
+        return work(self.bundle, self.answers, "cpu", seconds=seconds, judges=judges, command=self.command)
 
     def said(self) -> list[Answer]:
         return list(answered(self.answers.read_text(encoding="utf-8").split("\n")))
@@ -156,6 +162,17 @@ def test_a_fault_of_the_machine_is_told_and_three_in_a_row_end_the_work(site: Si
     site.script(judge="die")
     assert site.work() == 0, "two are left, and each is answered by its fault"
     assert "ended without an answer" in site.said()[-1].error
+
+
+def test_several_judges_share_the_tasks(site: Site) -> None:
+    site.write(*(task(number, TaskKind.JUDGE) for number in range(6)))
+    site.script(judge={"meet": 2, "result": to_json(RUNS)})
+    assert site.work(judges=2) == 0
+    assert sorted(one.job_id for one in site.said()) == [f"job_{number}" for number in range(6)]
+    assert {one.error for one in site.said()} == {""}
+    site.write(task(9, TaskKind.JUDGE))
+    site.script()
+    assert site.work(judges=8) == 0, "no more judges start than there are tasks"
 
 
 def test_a_bundle_for_another_kind_of_device_and_no_bundle_are_refused(

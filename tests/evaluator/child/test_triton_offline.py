@@ -110,7 +110,7 @@ def test_a_candidate_is_compiled_for_the_recipes_shapes(monkeypatch, tmp_path):
     sizes = [{"rows": rows, "hidden": 1024, "dtype": "bfloat16", "device": "cuda"} for rows in (8, 1)]
     shapes = [Recipes(session).shapes({"sizes": one}, []) for one in sizes]
     assert [layout["shape"] for layout in shapes[0]["inputs"]["layouts"]] == [[8, 1024], [8, 1024]]
-    assert compile_ahead({"shapes": shapes, "capability": 90}, []) == {"compiled": 2, "failed": ""}
+    assert compile_ahead({"shapes": shapes, "capability": 90}, []) == {"compiled": 2, "failed": "", "error": ""}
     assert list(tmp_path.glob("*/*.cubin"))
 
 
