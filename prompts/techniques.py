@@ -19,6 +19,8 @@ _OPERATIONS = {
     Topic.REDUCTION: r"softmax|norm|mean\(|sum\(|amax|amin|var\(|std\(|cross_entropy|argm|logsumexp",
     Topic.MATMUL: r"matmul|mm\(|nn\.Linear|F\.linear|linear\(|einsum|[\w\])] @ |conv\d?d?\(|scaled_dot_product",
 }
+_PRODUCT = r"(?:matmul|bmm|einsum|[\w\])] @ )"
+_ATTENTION = re.compile(rf"scaled_dot_product|{_PRODUCT}.*softmax.*{_PRODUCT}", re.DOTALL)
 _DISTURBED = (
     "other work disturbed the session in which the parent was timed: its times say little of what limits it. Judge by "
     "its ratios, by the other answers, and by counting its instructions and bytes."
@@ -64,7 +66,9 @@ def techniques(
     lines = [_DISTURBED] if disturbed else _positions(over) if own else _to_gain(over)
     code = _code(reference)
     topics = [topic for topic, pattern in _OPERATIONS.items() if re.search(pattern, code)] + [Topic.ALWAYS]
-    if skinny and Topic.MATMUL in topics:
+    if _ATTENTION.search(code):
+        topics = [Topic.ATTENTION, *(topic for topic in topics if topic is not Topic.MATMUL)]
+    elif skinny and Topic.MATMUL in topics:
         topics[topics.index(Topic.MATMUL)] = Topic.SKINNY
     # A Baseline of several passes says nothing about the limit of one fused kernel.
     if not over or not own or min(over.values()) < FAR_FROM_FLOOR:

@@ -411,6 +411,16 @@ def test_the_floor_of_a_product_is_its_arithmetic() -> None:
     assert "700 TFLOP/s, a large matrix product's rate here" in text
 
 
+def test_attention_gets_notes_of_its_own() -> None:
+    by_hand = "s = torch.matmul(q, k.mT)\np = torch.softmax(s, -1)\nreturn torch.matmul(p, v)"
+    for code in ("F.scaled_dot_product_attention(q, k, v)", by_hand):
+        lines = techniques(Language.TRITON, code, {"a": 3.0}, skinny=True)
+        assert any("split the keys" in line for line in lines)
+        assert not any("tiles" in line for line in lines)
+    lines = techniques(Language.TRITON, "torch.softmax(torch.matmul(x, w), 1)", {"a": 3.0})
+    assert not any("split the keys" in line for line in lines)
+
+
 def test_few_rows_get_notes_on_skinny_products() -> None:
     source = PROBLEM.source.replace("return x * 2", "return torch.nn.functional.linear(x, x)")
     few = replace(PROBLEM, source=source)
