@@ -26,6 +26,7 @@ MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
 MAX_OPERATIONS = 24
+MAX_VARIED = 16
 CODE_CHARACTERS = (7000, 3000)
 _PARTS = (
     "workloads",
@@ -265,6 +266,7 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
         launch_us=launch_us(material.device_kind),
         stale=bool(_measured(material, {workload.name for workload in shown})),
         varied=material.varied,
+        most_varied=MAX_VARIED,
         held_out=len(every) - len(shown),
         accuracy=_accuracy(material.problem, [facts[w.name] for w in shown if w.name in facts]),
     )

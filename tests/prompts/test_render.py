@@ -411,6 +411,14 @@ def test_the_floor_of_a_product_is_its_arithmetic() -> None:
     assert "700 TFLOP/s, a large matrix product's rate here" in text
 
 
+def test_many_nearby_sizes_are_told_apart_and_counted() -> None:
+    sizes = tuple(f"rows={n}, hidden={n}" for n in range(20))
+    text = render(replace(material(Operator.CREATE), varied=sizes), tokens=20000).user
+    assert "rows=0, hidden=0; rows=1, hidden=1; " in text
+    assert "; and 4 more like these." in text
+    assert "rows=16" not in text
+
+
 def test_attention_gets_notes_of_its_own() -> None:
     by_hand = "s = torch.matmul(q, k.mT)\np = torch.softmax(s, -1)\nreturn torch.matmul(p, v)"
     for code in ("F.scaled_dot_product_attention(q, k, v)", by_hand):
@@ -476,7 +484,7 @@ def test_the_graph_shows_each_operations_bytes_and_time() -> None:
 
 def test_shapes_that_are_not_varied_are_said_to_be_exact() -> None:
     assert "exactly the workloads' shapes" in render(replace(material(Operator.CREATE), varied=()), tokens=20000).system
-    assert "nearby ones" in render(material(Operator.CREATE), tokens=20000).system
+    assert "up to one more than the largest" in render(material(Operator.CREATE), tokens=20000).system
 
 
 def test_a_convolution_may_use_what_the_references_does() -> None:
