@@ -1,7 +1,7 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
 Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
-"quick", "best", "patient", "notes"}.
+"quick", "best", "patient", "whole", "notes"}. A "whole" baseline waits until every mode has compiled.
 Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Where "notes" is true, any number of
 {"id", "note": {...}} may come before it: what the judge is doing now, for people who wait. The end of standard input
 ends the judge and every child.
@@ -28,7 +28,7 @@ from evaluator.devices.pools_ahead import PoolsAhead
 from evaluator.errors import EvaluatorError
 from evaluator.schema import SchemaError, from_json, to_json
 from evaluator.stages.admit import admit
-from evaluator.stages.baseline import baseline_so_far
+from evaluator.stages.baseline import baseline, baseline_so_far
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge, silent
@@ -141,6 +141,8 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
     if op == "admit":
         return to_json(admit(judge, problem))
     known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
+    if op == "baseline" and request.get("whole") is True:
+        return to_json(baseline(judge, problem))
     if op == "baseline":
         judge.expected = problem
         return to_json(baseline_so_far(judge, problem, known, patient=request.get("patient") is True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import textwrap
 
 from evolution.types import Fault
 from prompts.blocks import Block, find_blocks
@@ -12,10 +13,12 @@ from prompts.edits import apply_edits, find_edits
 from prompts.errors import ReplyError
 
 MAX_SOURCE_BYTES = 256 * 2**10
+MAX_PLAN_CHARACTERS = 700
 MODEL = "ModelNew"
 
 _THOUGHT_ENDS = re.compile(r"^(?:[^\n#'\"]*)</think(?:ing)?>", re.MULTILINE)
 _THOUGHT_BEGINS = re.compile(r"^[ \t]*<think(?:ing)?>", re.MULTILINE)
+_HEADING = re.compile(r"^[#*\s]*plan[*:\s]*", re.IGNORECASE)
 _CODE_BEGINS = re.compile(r"^(?:import |from |class |def |@|\"\"\"|#)")
 _OTHER_LANGUAGES = frozenset({"cpp", "c++", "c", "cuda", "cu", "rust", "javascript", "js", "java", "go", "bash", "sh"})
 _MOST_STARTS = 20  # lines at which a file without fences may begin
@@ -42,6 +45,13 @@ def read_reply(reply: str, *, parent: str | None = None, truncated: bool = False
         except ReplyError:
             raise error from None
     return _whole_file(text, truncated=truncated)
+
+
+def plan_of(reply: str) -> str:
+    """Return the words before the code of a reply, without thoughts, cut between two words."""
+    text = _without_thoughts(reply.replace("\r\n", "\n"))
+    words = text.partition("```")[0].partition("<<<<<<<")[0]
+    return textwrap.shorten(_HEADING.sub("", words), MAX_PLAN_CHARACTERS, placeholder=" ...")
 
 
 def checked(source: str) -> str:

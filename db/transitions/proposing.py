@@ -151,6 +151,7 @@ def _fill(s: Session, proposal: ProposalRow, result: ProposalResult, *, calls: i
     proposal.prompt_parts = store_text(s, proposal.run_id, clean(result.prompt))
     proposal.prompt_template = result.prompt_template
     proposal.reply_parts = store_text(s, proposal.run_id, clean(result.reply))
+    proposal.plan = clean(result.plan)
     proposal.detail, proposal.fault = clean(result.detail), result.fault
     proposal.answered_by = result.model
     proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens

@@ -42,6 +42,8 @@ class Asked(Protocol):
 
     def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any: ...
 
+    def close(self) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -117,8 +119,11 @@ def _work(
     end = None if seconds is None else started + seconds
     work = _Work(header.bundle_id, list(_fitting(machine, tasks)), out, end)
     with ThreadPoolExecutor(len(judges)) as threads:
-        for future in [threads.submit(work.run, judge) for judge in judges]:
+        for future in [threads.submit(work.run, judge, alone=len(judges) == 1) for judge in judges]:
             future.result()
+    for judge in judges[1:] if work.failed else ():
+        judge.close()
+    work.run_failed(judges[0])
     if work.faults >= MOST_FAULTS:
         raise JudgeFault(f"{work.faults} tasks in a row failed by a fault of this machine: {work.error}")
     return work.done, len(tasks) - work.done
@@ -133,17 +138,30 @@ def _fitting(machine: Machine, tasks: list[Task]) -> Iterator[Task]:
 
 
 class _Work:
-    """The tasks of a bundle, which judges take one by one, and their answers."""
+    """The tasks of a bundle, which judges take one by one, and their answers.
+
+    What fails while other judges use the device is done once more at the end, `alone`.
+    """
 
     def __init__(self, bundle_id: str, tasks: list[Task], out: BinaryIO, end: float | None) -> None:
         self.done, self.faults, self.error = 0, 0, ""
+        self.failed = list[Task]()
         self._bundle_id, self._tasks, self._count, self._out, self._end = bundle_id, tasks, len(tasks), out, end
         self._lock = threading.Lock()
 
-    def run(self, judge: Asked) -> None:
+    def run(self, judge: Asked, *, alone: bool) -> None:
         """Answer one task after the other until there is none, the time is over, or this machine is at fault."""
         while (task := self._next()) is not None:
-            self._keep(do(self._bundle_id, task, judge))
+            answer = do(self._bundle_id, task, judge, again=not alone)
+            if answer.error and not alone:
+                print(f"{task.kind.value} {task.job_id}, again at the end: {answer.error}", file=sys.stderr)
+                self.failed.append(task)
+            else:
+                self._keep(answer)
+
+    def run_failed(self, judge: Asked) -> None:
+        self._tasks, self.failed = self.failed, []
+        self.run(judge, alone=True)
 
     def _next(self) -> Task | None:
         with self._lock:
@@ -168,14 +186,17 @@ def describe(judge: Asked) -> Machine:
         raise JudgeFault(f"describe: {error}") from error
 
 
-def do(bundle_id: str, task: Task, judge: Asked) -> Answer:
-    """Return the answer to one task. A fault of this machine is an answer, too: the work goes back to its queue."""
+def do(bundle_id: str, task: Task, judge: Asked, *, again: bool = False) -> Answer:
+    """Return the answer to one task. A fault of this machine is an answer, too: the work goes back to its queue.
+
+    Unless the task will be done `again`, a fault in the step after its own leaves only that step in the queue.
+    """
 
     def answer(**parts: Any) -> Answer:
         return Answer(bundle_id=bundle_id, job_id=task.job_id, lease=task.lease, kind=task.kind, **parts)
 
     def ask(op: str, kind: type[T], **payload: Any) -> T:
-        values = {key: to_json(value) for key, value in payload.items()}
+        values = {key: value if isinstance(value, bool) else to_json(value) for key, value in payload.items()}
         result = judge.request(op, deadline_s=DEADLINES_S[op], problem=to_json(task.problem), **values)
         try:
             return from_json(kind, result)
@@ -183,34 +204,41 @@ def do(bundle_id: str, task: Task, judge: Asked) -> Answer:
             raise JudgeFault(f"{op}: the judge's answer is invalid: {error}") from error
 
     try:
-        return answer(**_STEPS[task.kind](task, ask))
+        found = _STEPS[task.kind](task, ask)
+        try:
+            found |= _step_after(task, ask, found)
+        except JudgeFault as fault:
+            if again:
+                raise
+            print(f"{task.kind.value} {task.job_id}, the step after it: {fault}", file=sys.stderr)
+        return answer(**found)
     except JudgeFault as fault:
         return answer(error=str(fault) or "the judge gave no reason")
 
 
 def _admit(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    admission = ask("admit", Admission)
-    follows = {"baseline": ask("baseline", BaselineReport)} if admission.accepted else {}
-    return {"admission": admission, **follows}
+    return {"admission": ask("admit", Admission)}
 
 
 def _baseline(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    return {"baseline": ask("baseline", BaselineReport)}
+    """Return every Baseline: nobody waits for the first ones, and the next trip may be hours away."""
+    return {"baseline": ask("baseline", BaselineReport, whole=True)}
 
 
 def _build(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    build = ask("build", BuildReport, candidate=task.candidate)
-    follows = {"evaluation": _evaluate(task, ask)} if build.evaluation is None else {}
-    return {"build": build, **follows}
+    return {"build": ask("build", BuildReport, candidate=task.candidate)}
 
 
 def _judge(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    return {"evaluation": _evaluate(task, ask)}
+    return {"evaluation": ask("judge", Evaluation, candidate=task.candidate, baseline=task.baseline)}
 
 
-def _evaluate(task: Task, ask: Callable[..., Any]) -> Evaluation:
-    found: Evaluation = ask("judge", Evaluation, candidate=task.candidate, baseline=task.baseline)
-    return found
+def _step_after(task: Task, ask: Callable[..., Any], found: dict[str, Any]) -> dict[str, Any]:
+    if task.kind is TaskKind.ADMIT and found["admission"].accepted:
+        return _baseline(task, ask)
+    if task.kind is TaskKind.BUILD and found["build"].evaluation is None:
+        return _judge(task, ask)
+    return {}
 
 
 def _confirm(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:

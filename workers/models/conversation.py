@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
-from prompts import Prompt, follow_up
+from prompts import Prompt, follow_up, plan_of
 from prompts.budget import clip, estimate_tokens
 from workers.models.chat import Message, Reply
 from workers.models.endpoints import Bill
@@ -61,6 +61,7 @@ class Conversation:
             prompt=prompt + said,
             prompt_template=self.prompt.template if self.prompt else "",
             reply=self.replies[-1] if self.replies else bill.partial,
+            plan=next(filter(None, map(plan_of, self.replies)), ""),
             detail=detail,
             model=self.model or self.endpoint,
             input_tokens=bill.input_tokens,

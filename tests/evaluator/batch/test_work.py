@@ -175,6 +175,27 @@ def test_several_judges_share_the_tasks(site: Site) -> None:
     assert site.work(judges=8) == 0, "no more judges start than there are tasks"
 
 
+def test_what_fails_beside_others_is_done_again_alone(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.write(*(task(number, TaskKind.JUDGE) for number in range(5)))
+    site.script(judge="no memory")
+    assert site.work(judges=2) == 3
+    assert len(site.said()) == 3
+    assert site.asked().count("judge") == 8, "five beside each other, three alone"
+    assert "again at the end: judge: no memory" in capsys.readouterr().err
+
+
+def test_a_fault_in_the_next_step_leaves_only_that_step(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.write(task(0, TaskKind.ADMIT), task(1))
+    site.script(baseline="no memory", judge="no memory")
+    assert site.work() == 0
+    admitted, built = site.said()
+    assert (admitted.error, built.error) == ("", "")
+    assert admitted.admission is not None
+    assert built.build is not None
+    assert (admitted.baseline, built.evaluation) == (None, None)
+    assert "the step after it: judge: no memory" in capsys.readouterr().err
+
+
 def test_a_bundle_for_another_kind_of_device_and_no_bundle_are_refused(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

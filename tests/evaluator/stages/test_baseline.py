@@ -65,8 +65,13 @@ def test_a_child_that_compiles_stops_while_others_are_timed(judge: Judge, monkey
         (workload, _) = one.workloads
         oracle = Oracle(one, reference, workload.sizes, secret_generator())
         judge.session.comparators.prepare(one, workload, ["compile"], oracle)
+        (running,) = compiler._running.values()
         with judge.session.exclusive():
-            (running,) = compiler._running.values()
+            assert running._subject is None, "a child that starts is asked for nothing, which would use the device"
+        while running._subject is None:
+            running.await_change(10.0)
+            compiler.advance()
+        with judge.session.exclusive():
             subject = running._subject
             assert subject is not None
             assert not subject.child.runs
