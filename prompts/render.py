@@ -134,7 +134,7 @@ def _sections(material: Material, how: str) -> list[Section]:
 
 
 def _ask(material: Material, over: Mapping[str, float]) -> str:
-    first = angle(material.number, over)
+    first = angle(material.number, over, material.device_kind)
     return fill(material.operator.value, language=adapter(material.language).title, angle=first)
 
 

@@ -437,6 +437,12 @@ def test_a_rate_that_a_baseline_beats_is_not_believed() -> None:
     assert "242 GFLOP" not in text
 
 
+def test_prompts_in_flight_together_look_at_different_things() -> None:
+    for kind in DeviceKind:
+        assert len({angle(number, kind=kind) for number in range(5)}) == 5
+    assert "bytes in flight" in render(on_a_gpu(number=1), tokens=20000).user
+
+
 def test_few_rows_get_notes_on_skinny_products() -> None:
     source = PROBLEM.source.replace("return x * 2", "return torch.nn.functional.linear(x, x)")
     few = replace(PROBLEM, source=source)
