@@ -14,7 +14,7 @@ from prompts.material import (
     RememberedNote,
 )
 from prompts.render import Prompt, follow_up, render
-from prompts.reply import plan_of, read_reply
+from prompts.reply import read_reply
 from prompts.results import describe_results
 from prompts.rules import Rules, describe_rules
 
@@ -35,7 +35,6 @@ __all__ = [
     "describe_results",
     "describe_rules",
     "follow_up",
-    "plan_of",
     "read_reply",
     "render",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from db.views.work import ProposalResult
+from evolution.plans import plan_of
 from evolution.types import ProposalOutcome
-from prompts import Prompt, follow_up, plan_of
+from prompts import Prompt, follow_up
 from prompts.budget import clip, estimate_tokens
 from workers.models.chat import Message, Reply
 from workers.models.endpoints import Bill
