@@ -230,7 +230,8 @@ def _build(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _judge(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    return {"evaluation": ask("judge", Evaluation, candidate=task.candidate, baseline=task.baseline)}
+    parts = {"candidate": task.candidate, "baseline": task.baseline, "quick": task.quick, "best": dict(task.best)}
+    return {"evaluation": ask("judge", Evaluation, **parts)}
 
 
 def _step_after(task: Task, ask: Callable[..., Any], found: dict[str, Any]) -> dict[str, Any]:

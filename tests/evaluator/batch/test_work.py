@@ -23,7 +23,8 @@ import json, os, pathlib, sys, time
 for line in sys.stdin:
     request = json.loads(line)
     script = json.load(open(sys.argv[1]))
-    with open(sys.argv[2], "a") as log: log.write(request["op"] + "\\n")
+    words = [request["op"], *(word for word in ("quick", "whole") if request.get(word))]
+    with open(sys.argv[2], "a") as log: log.write("-".join(words) + "\\n")
     said = script[request["op"]]
     if said == "die": sys.exit(1)
     if said == "hang": continue
@@ -99,7 +100,9 @@ def task(number: int, kind: TaskKind = TaskKind.BUILD) -> Task:
 def test_each_step_is_done_and_the_one_after_it(site: Site) -> None:
     site.write(*(task(number, kind) for number, kind in enumerate(TaskKind)))
     assert site.work() == 0
-    assert site.asked() == ["describe", "admit", "baseline", "baseline", "build", "judge", "judge", "confirm"]
+    assert site.asked() == [
+        "describe", "admit", "baseline-whole", "baseline-whole", "build", "judge", "judge", "confirm",
+    ]  # fmt: skip
     parts = ("admission", "baseline", "build", "evaluation")
     assert [[name for name in parts if getattr(one, name) is not None] for one in site.said()] == [
         ["admission", "baseline"], ["baseline"], ["build", "evaluation"], ["evaluation"], ["evaluation"],
@@ -107,6 +110,12 @@ def test_each_step_is_done_and_the_one_after_it(site: Site) -> None:
     assert {(one.bundle_id, one.job_id, one.lease) for one in site.said()} == {
         ("bndl_1", f"job_{number}", f"lease_{number}") for number in range(5)
     }
+
+
+def test_a_quick_judgement_knows_the_best_so_far(site: Site) -> None:
+    site.write(replace(task(0), quick=True, best={"small": 1.5}))
+    assert site.work() == 0
+    assert site.asked() == ["describe", "build", "judge-quick"]
 
 
 def test_what_the_build_refuses_is_not_judged(site: Site) -> None:
