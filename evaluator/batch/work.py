@@ -153,8 +153,8 @@ class _Work:
         """Answer one task after the other until there is none, the time is over, or this machine is at fault."""
         while (task := self._next()) is not None:
             answer = do(self._bundle_id, task, judge, again=not alone)
-            if answer.error and not alone:
-                print(f"{task.kind.value} {task.job_id}, again at the end: {answer.error}", file=sys.stderr)
+            if not alone and (fault := answer.error or _internal_error(answer)):
+                print(f"{task.kind.value} {task.job_id}, again at the end: {fault}", file=sys.stderr)
                 self.failed.append(task)
             else:
                 self._keep(answer)
@@ -254,6 +254,13 @@ _STEPS = {
     TaskKind.JUDGE: _judge,
     TaskKind.CONFIRM: _confirm,
 }
+
+
+def _internal_error(answer: Answer) -> str:
+    """Return the reason of a result that is this machine's fault, such as a want of memory; "" if there is none."""
+    built = answer.build.evaluation if answer.build is not None else None
+    results = (answer.admission, answer.evaluation, built)
+    return next((one.reason for one in results if one is not None and one.verdict is Verdict.INTERNAL_ERROR), "")
 
 
 def _said(answer: Answer) -> str:

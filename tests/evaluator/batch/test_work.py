@@ -193,6 +193,14 @@ def test_what_fails_beside_others_is_done_again_alone(site: Site, capsys: pytest
     assert "again at the end: judge: no memory" in capsys.readouterr().err
 
 
+def test_a_judge_that_lacks_memory_beside_others_is_asked_again_alone(site: Site) -> None:
+    site.write(task(0, TaskKind.JUDGE), task(1, TaskKind.JUDGE))
+    site.script(judge=to_json(failed(PROBLEM, CANDIDATE, Verdict.INTERNAL_ERROR)))
+    assert site.work(judges=2) == 0
+    assert site.asked().count("judge") == 4
+    assert len(site.said()) == 2, "alone it is an answer: the service tries it again"
+
+
 def test_a_fault_in_the_next_step_leaves_only_that_step(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.write(task(0, TaskKind.ADMIT), task(1))
     site.script(baseline="no memory", judge="no memory")
