@@ -52,17 +52,18 @@ class BuildCheck:
 
     def refusal(self, work: ProposeWork, source: str, deadline: Deadline) -> str | None:
         """Return the build's error, or that the program is not new; None where there is nothing to say."""
-        seconds = min(MOST_S, deadline.remaining_s / 2)
+        seconds = deadline.remaining_s / 2  # for the turn, too: answers come in bursts
         device = self._device(work)
         if device is None or seconds < LEAST_S:
             return None
         candidate = Candidate(source=source, language=detect(source))
         if candidate.hash in work.tried:
             return REPEATED
-        until = Deadline(seconds)
+        future = self._ask(lambda: self._build(device, work, candidate, min(MOST_S, seconds)))
         try:
-            found = self._ask(lambda: self._build(device, work, candidate, until)).result(seconds)
+            found = future.result(seconds)
         except (JudgeFault, OSError, ValueError, NotInTime) as fault:
+            future.cancel()
             log.warning("answer.not_checked", error=str(fault) or "not in time")
             return None
         return REPEATED if found.evaluation is None and found.signature in work.tried else told(found)
@@ -95,15 +96,13 @@ class BuildCheck:
         capability = str(work.device_facts.get("capability") or "").replace(".", "")
         return f"sm_{capability}" if capability.isdigit() else None
 
-    def _build(self, device: str, work: ProposeWork, candidate: Candidate, until: Deadline) -> BuildReport:
-        if until.passed:
-            raise JudgeFault("the build check is busy")
+    def _build(self, device: str, work: ProposeWork, candidate: Candidate, seconds: float) -> BuildReport:
         if device not in self._judges:
             hidden = {endpoint.api_key_env for endpoint in self._settings.models if endpoint.api_key_env}
             command = self._settings.judge_command
             self._judges[device] = JudgeProcess(device, command=command, builds=True, hidden=hidden)
         result = self._judges[device].request(
-            "build", deadline_s=until.remaining_s, problem=to_json(work.problem), candidate=to_json(candidate)
+            "build", deadline_s=seconds, problem=to_json(work.problem), candidate=to_json(candidate)
         )
         return from_json(BuildReport, result)
 
