@@ -21,7 +21,7 @@ _RESERVED = frozenset({
     "n", "row", "row_count", "self", "torch", "triton", "tl", "nn", "F", "grid", "device", "j", "o0", "o1",
     "o2", "o3", "m", "u", "V", "M", "W", "begin", "end", "memory", "zero", "inside", "row_inside",
     "column_inside", "program", "blocks", "place", "start", "block", "larger", "shift", "total", "float", "int",
-    "double", "bool",
+    "double", "bool", "out",
 })  # fmt: skip
 
 

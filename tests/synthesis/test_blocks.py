@@ -118,3 +118,16 @@ def test_vectors_of_keys_are_loaded_before_the_loop() -> None:
     before, loop = drafts(source, [{"n": 37}, {"n": 50}])[0].source.split("    for start in range(", 1)
     assert "tl.load(w_ptr + j_k + tl.zeros([BLOCK, 1], tl.int32)" in before
     assert "w_ptr" not in loop.split("@triton.jit")[0]
+
+
+def test_a_size_called_out_is_not_the_output() -> None:
+    """The output takes that name in `forward`, and the size would be a tensor from there on."""
+    source = problem(
+        "return F.linear(a0, a1) + F.linear(F.linear(a0, a2), a3)",
+        "torch.randn(rows, k), torch.randn(out, k), torch.randn(2, k), torch.randn(out, 2)",
+        sizes="rows=3, k=70, out=45",
+    )
+    shown = [{"name": "a", "rows": 3, "k": 70, "out": 45}, {"name": "b", "rows": 5, "k": 64, "out": 48}]
+    draft = next(iter(sequence(graphs(source, shown), DeviceKind.CUDA, 0)))
+    forward = draft.source.partition("def forward")[2]
+    assert "out = torch.empty((rows, out)" not in forward
