@@ -36,8 +36,9 @@ def _cuda_kernels() -> Iterator[dict[str, Any]]:
     native = sys.modules.get("warpwright_native")
     if native is None:
         return
+    chain = sys.modules.get("evaluator.child.gpu.chain")
     for made in gc.get_objects():
-        if type(made) is native.CudaModule:
+        if type(made) is native.CudaModule and not (chain is not None and chain.is_ours(made)):
             yield from resource_usage(made.image)
 
 

@@ -443,6 +443,19 @@ def test_prompts_in_flight_together_look_at_different_things() -> None:
     assert "bytes in flight" in render(on_a_gpu(number=1), tokens=20000).user
 
 
+def test_a_kernel_that_was_compiled_many_times_is_one_line() -> None:
+    compiled = [
+        {"name": "rows", "registers": 56, "spills": 0, "shared_bytes": 98304, "num_warps": 4},
+        {"name": "rows", "registers": 255, "spills": 20, "shared_bytes": 16384, "num_warps": 4},
+        {"name": "tail", "registers": None},
+    ]
+    parent = replace(PARENT, resources={"kernels": compiled})
+    text = render(replace(material(Operator.REWRITE), parents=(parent,)), tokens=20000).user
+    assert (
+        '"rows": "56 to 255 registers, 0 to 20 spilled registers, 16384 to 98304 bytes of shared memory, 4 warps"' in text
+    )
+
+
 def test_few_rows_get_notes_on_skinny_products() -> None:
     source = PROBLEM.source.replace("return x * 2", "return torch.nn.functional.linear(x, x)")
     few = replace(PROBLEM, source=source)

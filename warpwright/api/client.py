@@ -99,7 +99,9 @@ class Client(Reading, Changing):
                     yield event
                     if event.kind == "run.ended":
                         return
-                if self.get_run(run_id).end_reason is not None:  # of a stream that ended, since the service may be ending
+                if (
+                    self.get_run(run_id).end_reason is not None
+                ):  # of a stream that ended, since the service may be ending
                     for event in self.events(run_id, after=after):
                         after = event.seq
                         yield event
