@@ -2,10 +2,17 @@
 
     python -m bench.answers --database FILE.db [--output bench/results/answers-cuda.jsonl]     from a service's database
     python -m bench.answers ARCHIVE.zip ... [--output FILE]                                      from runs' archives
+    python -m bench.answers --replay FOLDER [--output FILE]         write the record's answers for the proposer `replay`
 
 The first line of a run has its problem, device, baselines, champion, tokens, dollars and device seconds, and what the
 best of its answers without feedback reached. Then comes a line for each proposal: the hash of its prompt, its plan, its
-reply, its cost and its judgements. Runs of the synthesiser alone have a first line, too: they are the comparison.
+reply, its kernel, its cost and its judgements. Runs of the synthesiser alone have a first line, too: they are the
+comparison. Endpoints are called `model`.
+
+The folder of --replay gets a file for each problem, with every kernel that a model wrote. To judge them again, or those
+that were never judged, with the same search around them:
+
+    WARPWRIGHT_REPLAY_DIR=FOLDER warpwright optimize PROBLEM.py --device cuda:0 --proposer replay:NAME.jsonl
 """
 
 from __future__ import annotations
@@ -26,7 +33,9 @@ from db.recording import Recording, export_run, read_recording
 from db.tables.core import RunRow
 from evaluator.schema import from_json
 from evaluator.types import BaselineReport, Evaluation, Verdict
+from evolution.arms import is_free
 from evolution.plans import plan_of
+from evolution.types import Arm, Operator, RunStatus
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "bench" / "results" / "answers-cuda.jsonl"
@@ -47,7 +56,7 @@ def rows(recording: Recording) -> Iterator[Row]:
         "run": run["id"],
         "problem": recording.run["problem"]["name"],
         "problem_hash": recording.manifest["problem_hash"],
-        "proposers": run["config"]["proposers"],
+        "proposers": [_shown(name) for name in run["config"]["proposers"]],
         "status": run["status"],
         "end_reason": run["end_reason"],
         "message": run["message"],
@@ -57,6 +66,7 @@ def rows(recording: Recording) -> Iterator[Row]:
         "baselines": _baselines(baseline) if baseline else {},
         "candidates": len(candidates),
         "answers": sum(bool(one["reply"]) for one in proposals),
+        "judged": len(judged),
         "input_tokens": sum(one["input_tokens"] for one in proposals),
         "output_tokens": sum(one["output_tokens"] for one in proposals),
         "usd": round(sum(one["usd"] for one in proposals), 6),
@@ -78,21 +88,26 @@ def _answer(
         "proposal": proposal["number"],
         "candidate": candidate["number"] if candidate else None,
         "candidate_hash": candidate["hash"] if candidate else None,
-        "proposer": proposal["arm"]["proposer"],
+        "proposer": _shown(proposal["arm"]["proposer"]),
         "operator": proposal["arm"]["operator"],
         "parents": [candidates[parent]["number"] for parent in proposal["parents"] if parent in candidates],
         "configuration": proposal["hint"].get("configuration"),
         "outcome": proposal["outcome"],
-        "detail": proposal["detail"],
+        "detail": proposal["detail"].replace(f"from {proposal['arm']['proposer']}", "from model"),
         "template": proposal["prompt_template"],
         "prompt_sha256": hashlib.sha256(proposal["prompt"].encode()).hexdigest() if proposal["prompt"] else None,
         "plan": proposal.get("plan") or plan_of(proposal["reply"]),
         "reply": proposal["reply"],
+        "source": candidate["source"] if candidate and proposal["reply"] else None,
         "input_tokens": proposal["input_tokens"],
         "output_tokens": proposal["output_tokens"],
         "usd": proposal["usd"],
         "judgements": judged.get(proposal["candidate_id"] or "", []),
     }
+
+
+def _shown(proposer: str) -> str:
+    return proposer if is_free(Arm(proposer=proposer, operator=Operator.CREATE)) else "model"
 
 
 def _judgements(recording: Recording) -> dict[str, list[Row]]:
@@ -146,13 +161,13 @@ def _champion(run: Mapping[str, Any], candidates: Mapping[str, Row], judged: Map
 
 
 def _best(candidates: Mapping[str, Row], judged: Mapping[str, list[Row]], ids: Iterable[str]) -> Row | None:
-    """Return the best of some Candidates by their first judgement that timed them."""
-    found = [(next((one for one in judged.get(id, ()) if one["speedup"]), None), candidates[id]) for id in ids]
-    timed = [(one, candidate) for one, candidate in found if one is not None]
+    """Return the best of some Candidates by their first judgement that timed them; `of` are those that were judged."""
+    found = [(id, next((one for one in judged.get(id, ()) if one["speedup"]), None)) for id in ids]
+    timed = [(one, candidates[id]) for id, one in found if one is not None]
     if not timed:
         return None
     best, candidate = max(timed, key=lambda pair: pair[0]["speedup"])
-    return {"candidate": candidate["number"], "of": len(found), **_ratio(best)}
+    return {"candidate": candidate["number"], "of": sum(id in judged for id, _ in found), **_ratio(best)}
 
 
 def _ratio(one: Row) -> Row:
@@ -169,16 +184,32 @@ def _lineage(candidate: Row, candidates: Mapping[str, Row]) -> list[int]:
 
 
 def of_database(path: Path) -> Iterator[Recording]:
-    """Yield every Run of a database that was admitted, oldest first."""
+    """Yield every Run of a database that has Candidates and was not cancelled, oldest first."""
     engine = make_engine(f"sqlite:///{path}")
     try:
         with read_session(engine) as s:
-            for run_id in s.scalars(select(RunRow.id).where(RunRow.baseline_id.is_not(None)).order_by(RunRow.id)).all():
+            kept = RunRow.candidates > 0, RunRow.status != RunStatus.CANCELLED
+            for run_id in s.scalars(select(RunRow.id).where(*kept).order_by(RunRow.id)).all():
                 out = io.BytesIO()
                 export_run(s, run_id, out)
                 yield read_recording(out.getvalue())
     finally:
         engine.dispose()
+
+
+def write_replays(record: Path, folder: Path) -> list[Path]:
+    """Write a file for each problem with every kernel that a model wrote, in order, as the proposer `replay` reads."""
+    found = [json.loads(text) for text in record.read_text(encoding="utf-8").splitlines()]
+    problems = {row["run"]: row["problem"] for row in found if row["kind"] == "run"}
+    files: dict[str, list[str]] = {}
+    for row in found:
+        if row["kind"] == "answer" and row["source"]:
+            kept = {"source": row["source"], "detail": row["plan"][:200]}
+            files.setdefault(problems[row["run"]], []).append(json.dumps(kept, ensure_ascii=False))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in files.items():
+        (folder / f"{name}.jsonl").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return [folder / f"{name}.jsonl" for name in sorted(files)]
 
 
 def line(row: Row) -> str:
@@ -199,7 +230,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("archives", nargs="*", type=Path)
     parser.add_argument("--database", type=Path)
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--replay", type=Path, metavar="FOLDER")
     options = parser.parse_args(arguments)
+    if options.replay:
+        print("\n".join(map(str, write_replays(options.output, options.replay))))
+        return 0
     recordings = (read_recording(path.read_bytes()) for path in options.archives)
     with options.output.open("w", encoding="utf-8") as out:
         for recording in of_database(options.database) if options.database else recordings:

@@ -170,43 +170,20 @@ def lessons(record: str, within: str) -> str:
     return f"similar problems {ratio(alike)}, **no gain**; others {ratio(other)}, {worse}"
 
 
-def answered(record: str, problem: str) -> str:
-    """Return what answers reached on a problem: the champion, the best without feedback, the synthesiser, the cost."""
-    rows = [row for row in entries(record) if row["kind"] == "run" and row["problem"] == problem]
-    model = next(row for row in rows if row["proposers"] != ["synthesiser"])
-    alone = next((row for row in rows if row["proposers"] == ["synthesiser"]), None)
-    parts = [_won(model)]
-    if first := model["best_first"]:
-        parts.append(f"best of {first['of']} answers without feedback {first['speedup']:.2f}x")
-    if alone:
-        parts.append(f"synthesiser alone {_won(alone)} in {alone['device_s']:.0f} device s")
-    cost = f"{model['answers']} answers, {(model['input_tokens'] + model['output_tokens']) / 1000:.0f} k tokens"
-    return "; ".join([*parts, f"{cost}, {model['usd']:.2f} $, {model['device_s']:.0f} device s"])
-
-
-def answered_all(record: str) -> str:
-    """Return how many problems got a champion, the geometric mean, comparisons, and dollars a champion."""
-    rows = [row for row in entries(record) if row["kind"] == "run"]
-    models = [row for row in rows if row["proposers"] != ["synthesiser"]]
-    alone = {row["problem"]: _reached(row) for row in rows if row["proposers"] == ["synthesiser"]}
-    won = [row for row in models if row["champion"]]
-    better = sum(_reached(row) > alone.get(row["problem"], 1.0) for row in models)
-    mean = statistics.geometric_mean([_reached(row) for row in models])
-    usd = sum(row["usd"] for row in models)
-    return (
-        f"**{len(won)} of {len(models)}** problems with a champion, geometric mean **{mean:.2f}x** (1 where there is "
-        f"none); better than the synthesiser alone on {better}; {usd:.2f} $ in all, {usd / max(1, len(won)):.2f} $ a "
-        "champion"
-    )
-
-
-def _reached(row: Entry) -> float:
-    return float(row["champion"]["speedup"]) if row["champion"] else 1.0
-
-
-def _won(row: Entry) -> str:
-    found = row["champion"]
-    return f"**{found['speedup']:.2f}x** ({found['low']:.2f} to {found['high']:.2f})" if found else "no champion"
+def answered(record: str, proposer: str) -> str:
+    """Return how many kernels of a proposer were judged, the best of each problem, its champions, and the cost."""
+    rows = [row for row in entries(record) if row["kind"] == "run" and row["proposers"] == [proposer]]
+    judged, made = sum(row["judged"] for row in rows), sum(row["candidates"] for row in rows)
+    best = [row for row in rows if row["best_judged"]]
+    each = ", ".join(f"{row['problem']} {row['best_judged']['speedup']:.2f}x" for row in best)
+    won = [f"{row['problem']} **{row['champion']['speedup']:.2f}x**" for row in rows if row["champion"]]
+    parts = [f"{judged} of {made} kernels judged, right and timed on {len(best)} of {len(rows)} problems: {each}"]
+    parts.append(f"confirmed: {', '.join(won) or '**none**'}")
+    if answers := sum(row["answers"] for row in rows):
+        tokens = sum(row["input_tokens"] + row["output_tokens"] for row in rows)
+        usd = sum(row["usd"] for row in rows)
+        parts.append(f"{answers} answers, {tokens / 1000:.0f} k tokens, {usd:.2f} $, {usd / answers:.3f} $ an answer")
+    return "; ".join([*parts, f"{sum(row['device_s'] for row in rows):.0f} device s"])
 
 
 def service(record: str) -> str:
@@ -315,6 +292,6 @@ OUTCOMES: dict[str, Outcome] = {
     for one in (
         demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, rate, synthesis, compared,
         ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
-        answered, answered_all,
+        answered,
     )
 }  # fmt: skip

@@ -1,8 +1,9 @@
 """Compile a Triton Candidate without a GPU: its `forward` runs on meta tensors, and every launch becomes a compilation.
 
-It runs in the caged child. A stand-in driver names the target. `JITFunction.run` compiles and records, and never
-launches, so nothing is computed. Control flow that reads tensor values fails, and the real device must decide. Source
-of method: Triton's own warm-up path (`JITFunction.warmup`), which needs no device when the driver is replaced.
+It runs in the caged child. A stand-in driver names the target, and torch.cuda tells its properties.
+`JITFunction.run` compiles and records, and never launches, so nothing is computed. Control flow that reads tensor
+values fails, and the real device must decide. Source of method: Triton's own warm-up path (`JITFunction.warmup`), which
+needs no device when the driver is replaced.
 """
 
 from __future__ import annotations
@@ -39,6 +40,35 @@ _PROPERTIES = {
     "mem_clock_rate": 3201000,
     "mem_bus_width": 6144,
 }
+
+
+# Multiprocessors of the usual GPU of a compute capability: Candidates fill the device with programs.
+_MULTIPROCESSORS = {80: 108, 86: 84, 89: 142, 90: 132, 100: 148, 120: 188}
+
+
+def _torch_stand_ins(capability: int) -> dict[str, Callable[..., Any]]:
+    """Return what torch.cuda says of a device that is not here, by the functions' names."""
+    major, minor = divmod(capability, 10)
+    properties = SimpleNamespace(
+        name=f"a GPU of capability {major}.{minor}",
+        major=major,
+        minor=minor,
+        multi_processor_count=_MULTIPROCESSORS.get(capability, _PROPERTIES["multiprocessor_count"]),
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=_PROPERTIES["max_num_regs"],
+        shared_memory_per_block=49152,
+        shared_memory_per_block_optin=_SHARED_BYTES.get(capability, _PROPERTIES["max_shared_mem"]),
+        shared_memory_per_multiprocessor=_SHARED_BYTES.get(capability, _PROPERTIES["max_shared_mem"]) + 1024,
+        L2_cache_size=50 * 2**20,
+        total_memory=80 * 2**30,
+    )
+    return {
+        "get_device_properties": lambda device=None: properties,
+        "get_device_capability": lambda device=None: (major, minor),
+        "get_device_name": lambda device=None: properties.name,
+        "current_device": lambda: 0,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +152,11 @@ def recording(capability: int = 90) -> Iterator[Recorded]:
         return self.fn.run(*args, **options, **configs[0].all_kwargs())
 
     patches = (mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", autotune))
+    stand_ins = mock.patch.multiple(torch.cuda, **_torch_stand_ins(capability))
     triton.runtime.driver.set_active(_OfflineDriver(GPUTarget("cuda", capability, 32)))
     found = Recorded()
     with ThreadPoolExecutor(_threads()) as threads:
-        with patches[0], patches[1], triton.AsyncCompileMode(threads, ignore_errors=True):
+        with patches[0], patches[1], stand_ins, triton.AsyncCompileMode(threads, ignore_errors=True):
             yield found
         for kernel, grid in begun:
             try:
