@@ -118,6 +118,8 @@ def _work(
         )
     end = None if seconds is None else started + seconds
     work = _Work(header.bundle_id, list(_fitting(machine, tasks)), out, end)
+    if len(judges) > 1:
+        work.set_aside(TaskKind.CONFIRM)
     with ThreadPoolExecutor(len(judges)) as threads:
         for future in [threads.submit(work.run, judge, alone=len(judges) == 1) for judge in judges]:
             future.result()
@@ -140,7 +142,8 @@ def _fitting(machine: Machine, tasks: list[Task]) -> Iterator[Task]:
 class _Work:
     """The tasks of a bundle, which judges take one by one, and their answers.
 
-    What fails while other judges use the device is done once more at the end, `alone`.
+    What fails while other judges use the device is done once more at the end, `alone`. Confirmations are done alone:
+    another judge's compilers may run kernels on the device between its checks, and a confirmation is the last word.
     """
 
     def __init__(self, bundle_id: str, tasks: list[Task], out: BinaryIO, end: float | None) -> None:
@@ -159,7 +162,13 @@ class _Work:
             else:
                 self._keep(answer)
 
+    def set_aside(self, kind: TaskKind) -> None:
+        """Leave the tasks of a kind to `run_failed`."""
+        self.failed += [task for task in self._tasks if task.kind is kind]
+        self._tasks = [task for task in self._tasks if task.kind is not kind]
+
     def run_failed(self, judge: Asked) -> None:
+        """Do what was set aside, or failed beside others."""
         self._tasks, self.failed = self.failed, []
         self.run(judge, alone=True)
 

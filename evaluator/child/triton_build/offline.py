@@ -46,7 +46,7 @@ _PROPERTIES = {
 _MULTIPROCESSORS = {80: 108, 86: 84, 89: 142, 90: 132, 100: 148, 120: 188}
 
 
-def _torch_stand_ins(capability: int) -> dict[str, Callable[..., Any]]:
+def _torch_stand_ins(capability: int) -> dict[str, Any]:
     """Return what torch.cuda says of a device that is not here, by the functions' names."""
     major, minor = divmod(capability, 10)
     properties = SimpleNamespace(

@@ -193,6 +193,12 @@ def test_what_fails_beside_others_is_done_again_alone(site: Site, capsys: pytest
     assert "again at the end: judge: no memory" in capsys.readouterr().err
 
 
+def test_confirmations_are_done_alone_at_the_end(site: Site) -> None:
+    site.write(task(0, TaskKind.CONFIRM), task(1, TaskKind.JUDGE), task(2, TaskKind.CONFIRM))
+    assert site.work(judges=3) == 0
+    assert [word for word in site.asked() if word != "describe"] == ["judge", "confirm", "confirm"]
+
+
 def test_a_judge_that_lacks_memory_beside_others_is_asked_again_alone(site: Site) -> None:
     site.write(task(0, TaskKind.JUDGE), task(1, TaskKind.JUDGE))
     site.script(judge=to_json(failed(PROBLEM, CANDIDATE, Verdict.INTERNAL_ERROR)))
