@@ -452,7 +452,8 @@ def test_a_kernel_that_was_compiled_many_times_is_one_line() -> None:
     parent = replace(PARENT, resources={"kernels": compiled})
     text = render(replace(material(Operator.REWRITE), parents=(parent,)), tokens=20000).user
     assert (
-        '"rows": "56 to 255 registers, 0 to 20 spilled registers, 16384 to 98304 bytes of shared memory, 4 warps"' in text
+        '"rows": "56 to 255 registers, 0 to 20 spilled registers, 16384 to 98304 bytes of shared memory, 4 warps"'
+        in text
     )
 
 

@@ -82,6 +82,21 @@ def test_a_child_that_compiles_stops_while_others_are_timed(judge: Judge, monkey
         assert judge.session.comparators.get(one, workload, "compile", oracle) is subject
 
 
+def test_who_waits_for_compilers_shares_the_device_and_lets_others_time(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compilers run kernels, which would disturb another judge's timing."""
+    session, held = judge.session, list[bool]()
+    with ending(judge, problem()) as one, session.references.lend(one) as reference:
+        (workload, _) = one.workloads
+        oracle = Oracle(one, reference, workload.sizes, secret_generator())
+        session.comparators.prepare(one, workload, ["compile"], oracle)
+        monkeypatch.setattr(session.sharing, "yield_to_waiters", lambda: held.append(session.sharing._sharing))
+        session.await_compiled(one, [workload], ["compile"], 120.0)
+        assert session.comparators.is_ready(one, workload, "compile")
+    assert True in held
+
+
 def test_cases_are_prepared_ahead_once(judge: Judge) -> None:
     with ending(judge, problem()) as one:
         judge.check_stage.cases.clear()
