@@ -78,6 +78,7 @@ STEPS = (
     Step("optimize", _OPTIMIZE, usual_s=400, limit_s=580),
     Step("inrun", ("bench.inrun", *_CUDA), usual_s=450, limit_s=900),
     Step("tests", (*_PYTEST, "--ignore", _ADVERSARIAL, "tests/gpu"), usual_s=210, limit_s=540),
+    Step("anchors", ("bench.anchors", *_RESUMED), usual_s=220, limit_s=560),
     Step("rate", ("bench.rate", _CHECKOUT, "--kinds", "plain", "inline", *_CUDA), usual_s=500, limit_s=900),
     Step("rate_profile", ("bench.rate", _CHECKOUT, "--ours-alone", "--sample", _PROFILE, *_CUDA), 120, 400),
     Step("aa", ("bench.judge", "aa", "--confirms", "40", *_CUDA, *_to("aa-cuda")), usual_s=60, limit_s=900),

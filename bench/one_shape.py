@@ -1,24 +1,27 @@
 """Try kernels that are right at one shape alone, in a `general` domain: are they refused?
 
-    python -m bench.one_shape PATH [--device cpu|cuda:0] [--level 1 ...] [--sample N] [--limit-s 60] [--resume]
+    python -m bench.one_shape PATH [--device cpu|cuda:0] [--level 1 ...] [--most-mib N] [--limit-s 60] [--resume]
 
 PATH is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT; level 1 by default), or any folder of
 problem files. Of each reference a kernel is made that calls the reference's own code where all inputs have the shapes
 of its first workload, and returns zeros elsewhere. Counted are references whose sizes have names (arguments, constants
 of the module) or were found in the inputs' dimensions, and refusals among those of which the reference accepts another
-size. Append a JSON line per reference to bench/results/one-shape-DEVICE.jsonl. QUICK=1: 12 references. `--static` only
-counts references whose sizes have names, in a second and without a judge.
+size. Append a JSON line per reference to bench/results/one-shape-DEVICE.jsonl. QUICK=1: 12 references. `--most-mib`
+halves sizes until inputs, parameters and outputs take so much together: at the original ones, of gigabytes, drawing and
+judging take minutes a reference. `--static` only counts references whose sizes have names, in a second.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
 import re
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,8 +35,10 @@ from evaluator.inputs.layouts import NAMES  # noqa: E402
 from evaluator.languages import detect  # noqa: E402
 from evaluator.problem import read_problem  # noqa: E402
 from evaluator.recipe_sizes import default_sizes  # noqa: E402
-from evaluator.types import Candidate, DeviceKind, Domain, Problem  # noqa: E402
+from evaluator.types import Candidate, DeviceKind, Domain, Problem, Workload  # noqa: E402
 
+LEAST = 16
+"""Smaller sizes are not halved: they are kernel sizes, strides and groups."""
 _SHAPE = re.compile(r"^\S+ \[([\d, ]*)\]")
 _NARROW = """
 
@@ -59,7 +64,44 @@ def narrow_kernel(problem: Problem, inputs: list[str]) -> Candidate:
     return Candidate(source=source, language=detect(source), proposer="bench")
 
 
-def try_reference(path: Path, judges: Judges, device: str, limit_s: float) -> dict[str, Any]:
+def reduced(problem: Problem, most_mib: float) -> Problem:
+    """Return the problem with smaller sizes, of which torch's meta device says that the reference accepts them."""
+    import torch  # noqa: PLC0415  that only this needs
+    from torch.utils._pytree import tree_leaves  # noqa: PLC0415
+
+    names: dict[str, Any] = {"__name__": "reference"}
+    exec(compile(problem.source, problem.name, "exec"), names)
+
+    def made(recipe: str, sizes: Mapping[str, int]) -> Any:
+        function = names.get(recipe, list)
+        taken = getattr(function, "__code__", None)
+        known = taken.co_varnames[: taken.co_argcount] if taken else ()
+        return function(**{name: size for name, size in sizes.items() if name in known})
+
+    def mib(sizes: Mapping[str, int]) -> float:
+        with torch.device("meta"), torch.no_grad():
+            model, inputs = names["Model"](*made("get_init_inputs", sizes)), made("get_inputs", sizes)
+            every = [*model.parameters(), *tree_leaves([inputs, model(*inputs)])]
+        return sum(one.nbytes for one in every if isinstance(one, torch.Tensor)) / 2**20
+
+    sizes = dict(default_sizes(problem.source))
+    while (now := mib(sizes)) > most_mib:
+        large = sorted((name for name in sizes if sizes[name] >= LEAST), key=sizes.__getitem__, reverse=True)
+        alone = [{name} for name in large]  # else those that are equal, together
+        for chosen in [*alone, *({other for other in large if sizes[other] == sizes[name]} for name in large)]:
+            smaller = {name: size // 2 if name in chosen else size for name, size in sizes.items()}
+            with contextlib.suppress(RuntimeError, ValueError):
+                if mib(smaller) < now:
+                    sizes = smaller
+                    break
+        else:
+            break
+    return replace(problem, workloads=(Workload(name="reduced", sizes=sizes),))
+
+
+def try_reference(
+    path: Path, judges: Judges, device: str, limit_s: float, most_mib: float | None = None
+) -> dict[str, Any]:
     """Return one reference's row: `outcome` is refused, accepted, only one size, not admitted, or unreadable."""
     row: dict[str, Any] = {"reference": f"{path.parent.name}/{path.stem}"}
     start = time.monotonic()
@@ -67,6 +109,7 @@ def try_reference(path: Path, judges: Judges, device: str, limit_s: float) -> di
         problem = replace(read_problem(path.read_bytes(), path.stem), domain=Domain.GENERAL)
     except ProblemError as error:
         return {**row, "outcome": "unreadable", "reason": str(error)}
+    problem = problem if most_mib is None else reduced(problem, most_mib)
     admission = judges.ask("admit", limit_s, problem=problem)
     if admission is None or admission["verdict"] != "PASSED":
         return {**row, "outcome": "not admitted", "reason": "too slow" if admission is None else admission["reason"]}
@@ -98,6 +141,7 @@ def files(options: argparse.Namespace) -> list[Path]:
 def main() -> int:
     known = parser(__doc__)
     known.add_argument("--static", action="store_true")
+    known.add_argument("--most-mib", type=float)
     options = known.parse_args()
     options.level = options.level or [1]
     references = files(options)
@@ -115,12 +159,15 @@ def main() -> int:
     try:
         with output.open("a" if options.resume else "w", encoding="utf-8") as sink:
             if not rows:
-                sink.write(json.dumps({"about": judges.describe(), "limit_s": options.limit_s}) + "\n")
+                sink.write(
+                    json.dumps({"about": judges.describe(), "limit_s": options.limit_s, "most_mib": options.most_mib})
+                    + "\n"
+                )
             for path in references:
                 name = f"{path.parent.name}/{path.stem}"
                 if name in rows or time.monotonic() - start > options.budget_s:
                     continue
-                row = rows[name] = try_reference(path, judges, options.device, options.limit_s)
+                row = rows[name] = try_reference(path, judges, options.device, options.limit_s, options.most_mib)
                 sink.write(json.dumps(row) + "\n")
                 sink.flush()
                 print(f"{name:50} {row['outcome']:14} {row.get('reason', '')[:100]}", flush=True)

@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None, *, ahead: PoolsAhead | None = None) 
     if arguments.command == "work":
         bundle = Path(arguments.bundle)
         results = Path(arguments.output) if arguments.output else bundle.with_suffix(".answers")
-        return work(bundle, results, arguments.device, seconds=arguments.seconds)
+        return work(bundle, results, arguments.device, seconds=arguments.seconds, judges=arguments.judges)
     if arguments.command == "doctor":
         return _doctor(arguments.json, brief=arguments.brief)
     try:
@@ -166,6 +166,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("bundle", metavar="BUNDLE", help="a file of `warpwright bundle`")
     one.add_argument("-o", "--output", metavar="ANSWERS", help="the file to add answers to (default: BUNDLE.answers)")
     one.add_argument("--seconds", type=float, metavar="S", help="begin no task after so many seconds")
+    words = "judges at once: one compiles while another one times, and each takes memory of the device (default: 1)"
+    one.add_argument("--judges", type=int, default=1, metavar="N", help=words)
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
     for name in ("judge", "admit", "baseline", "profile", "confirm", "serve", "work"):
         words = "CPU threads of the reference, baselines and kernels; kernels that pass are judged with further numbers"

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from evaluator.cage import bwrap, cgroup, seccomp
@@ -21,6 +22,7 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child import landlock
 from evaluator.devices.cpu_threads import asked_threads
 from evaluator.errors import CageError, EvaluatorError
+from evaluator.languages import ADAPTERS, LanguageAdapter
 from evaluator.sandbox.pool import ChildPool
 from evaluator.tools import tool
 from evaluator.types import DeviceKind
@@ -32,8 +34,8 @@ _PROGRAM_TIMEOUT_S = 15.0
 class Finding:
     """The result of one examination.
 
-    `need` names the purpose that fails without it: "judging", "isolation", "timing", "cuda", "triton", "memory and race
-    checks" or "hardware counters". Nothing else depends on the last two.
+    `need` names the purpose that fails without it: "judging", "isolation", "timing", "cuda", "triton", kernels in an
+    optional language, "memory and race checks" or "hardware counters". Nothing else depends on the last three.
     """
 
     name: str
@@ -64,7 +66,8 @@ def examine(*, brief: bool = False) -> Report:
     """Examine the machine, in about a second; if not `brief` NVIDIA's tools, too, which need seconds on a GPU."""
     cage, isolation = _cage()
     looks: tuple[Callable[[], Finding], ...] = (
-        _python, _torch, _triton, _compiler, _nvcc, _gpu,
+        _python, _torch, _triton, *(partial(_language, one) for one in ADAPTERS.values() if one.optional),
+        _compiler, _nvcc, _gpu,
         _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _cores, *(() if brief else (_sanitizer, _counters)),
     )  # fmt: skip
     findings = (*(look() for look in looks), cage)
@@ -152,6 +155,15 @@ def _triton() -> Finding:
     return Finding(
         name="triton", need="triton", ok=version is not None, found=version or "not installed", advice=advice
     )
+
+
+def _language(language: LanguageAdapter) -> Finding:
+    """Look for the optional packages of a language: without them it is not offered, and its kernels are refused."""
+    lacking, name = language.missing(DeviceKind.CUDA), language.language.value
+    found = ", ".join(f"{name} {known}" for name in language.optional if (known := _version(name)))
+    if not found:
+        lacking, found = None, f"not installed (optional: pip install 'warpwright[{name}]')"
+    return Finding(name=name, need=f"kernels in {language.title}", ok=lacking is None, found=lacking or found)
 
 
 def _output(*command: str) -> str | None:

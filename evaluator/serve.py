@@ -1,7 +1,7 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
 Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
-"quick", "best", "patient", "notes"}.
+"quick", "best", "patient", "whole", "notes"}. A "whole" baseline waits until every mode has compiled.
 Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Where "notes" is true, any number of
 {"id", "note": {...}} may come before it: what the judge is doing now, for people who wait. The end of standard input
 ends the judge and every child.
@@ -21,13 +21,14 @@ from typing import Any, TextIO, cast
 
 import torch
 
+from evaluator.devices.absent_gpu import AbsentGpu
 from evaluator.devices.base import DeviceBackend
 from evaluator.devices.cpu import CpuBackend
 from evaluator.devices.pools_ahead import PoolsAhead
 from evaluator.errors import EvaluatorError
 from evaluator.schema import SchemaError, from_json, to_json
 from evaluator.stages.admit import admit
-from evaluator.stages.baseline import baseline_so_far
+from evaluator.stages.baseline import baseline, baseline_so_far
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge, silent
@@ -39,8 +40,10 @@ log = logging.getLogger("evaluator.serve")
 
 
 def make_backend(device: str, ahead: PoolsAhead | None = None) -> DeviceBackend:
-    """Return the backend for "cpu" or "cuda:N", which takes over pools `ahead`. Raise CageError for an unusable device,
-    ValueError for other names."""
+    """Return the backend for "cpu" or "cuda:N", which takes over pools `ahead`, or "sm_90", which only builds.
+
+    Raise CageError for an unusable device, ValueError for other names.
+    """
     kind, _, ordinal = device.partition(":")
     if kind == "cpu" and not ordinal:
         cpu = CpuBackend()
@@ -50,6 +53,10 @@ def make_backend(device: str, ahead: PoolsAhead | None = None) -> DeviceBackend:
         from evaluator.devices.cuda import CudaBackend  # noqa: PLC0415  needs a driver
 
         return cast(DeviceBackend, CudaBackend(int(ordinal or 0), ahead=ahead))
+    if kind.startswith("sm_"):
+        absent = AbsentGpu(kind)
+        absent.step_aside()
+        return absent
     raise ValueError(f"device {device!r}: use cpu or cuda:N")
 
 
@@ -129,9 +136,13 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
         parts = {"device": judge.device, "environment": judge.environment, "isolation": judge.isolation()}
         return {key: to_json(value) for key, value in parts.items()}
     problem = from_json(Problem, request.get("problem"))
+    if op != "build" and isinstance(judge.backend, AbsentGpu):
+        raise SchemaError(f"{op}: this judge only builds, for a GPU that is elsewhere")
     if op == "admit":
         return to_json(admit(judge, problem))
     known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
+    if op == "baseline" and request.get("whole") is True:
+        return to_json(baseline(judge, problem))
     if op == "baseline":
         judge.expected = problem
         return to_json(baseline_so_far(judge, problem, known, patient=request.get("patient") is True))

@@ -57,6 +57,8 @@ class Language(StrEnum):  # each has a folder in evaluator/languages/, and a lin
     CPP = "cpp"
     TRITON = "triton"
     CUDA = "cuda"
+    HELION = "helion"
+    CUTILE = "cutile"
 
 
 class Domain(StrEnum):
@@ -165,21 +167,18 @@ class Problem:
     @property
     def hash(self) -> str:
         """Return the identity of the Problem: its source and everything that changes the right answer, not its name."""
-        policy = canonical_json(
-            {
-                "workloads": [
-                    [w.name, dict(w.sizes), w.weight, w.device and str(w.device), w.held_out] for w in self.workloads
-                ],
-                "domain": str(self.domain),
-                "precision": str(self.precision),
-                "error_budget": self.error_budget,
-                "allow_library": str(self.allow_library),
-                "train": self.train,
-                "bitwise": self.bitwise,
-                "mutates": list(self.mutates),
-            }
-        )
-        return content_hash("problem", str(SCHEMA_VERSION), self.source, policy)
+        workloads = [[w.name, dict(w.sizes), w.weight, w.device and str(w.device), w.held_out] for w in self.workloads]
+        policy = {
+            "workloads": workloads,
+            "domain": str(self.domain),
+            "precision": str(self.precision),
+            "error_budget": self.error_budget,
+            "allow_library": str(self.allow_library),
+            "train": self.train,
+            "bitwise": self.bitwise,
+            "mutates": list(self.mutates),
+        }
+        return content_hash("problem", str(SCHEMA_VERSION), self.source, canonical_json(policy))
 
     def workloads_for(self, kind: DeviceKind) -> tuple[Workload, ...]:
         """Return the Workloads that apply to a device kind, held-out ones included."""
@@ -222,6 +221,7 @@ class Environment:
     compiler: str | None = None
     protocol: str = ""  # the hash of the TimingProtocol
     threads: int | None = None  # of a CPU, that the reference, Baselines and Candidates have
+    languages: str | None = None  # the optional packages of languages: "helion 1.5.1"
 
     @property
     def key(self) -> str:

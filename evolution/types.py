@@ -247,6 +247,7 @@ class Arm:
 class Proposal:
     """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended.
 
+    `plan` is what a model said it would do, before its code.
     `fault` is the cause if a model's answer was of no use.
     """
 
@@ -261,6 +262,7 @@ class Proposal:
     prompt: str = ""
     prompt_template: str = ""
     reply: str = ""
+    plan: str = ""
     detail: str = ""
     fault: Fault | None = None
     input_tokens: int = 0

@@ -59,4 +59,4 @@ def _text(value: Any) -> str:
 def _versions(environment: Environment | None) -> dict[str, str | None]:
     if environment is None:
         return {}
-    return {name: getattr(environment, name) for name in ("compiler", "cuda", "torch", "triton")}
+    return {name: getattr(environment, name) for name in ("compiler", "cuda", "languages", "torch", "triton")}

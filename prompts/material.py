@@ -35,7 +35,7 @@ class ApproachNote:
 class ParentNote:
     """A parent: its source, the judge's findings, and its times with those of the Baseline from the same session.
 
-    `relatives` are judged Candidates with other values of its Tunables.
+    `relatives` are judged Candidates with other values of its Tunables. `plan` is what its model meant to do.
     """
 
     source: str
@@ -49,6 +49,7 @@ class ParentNote:
     ratios: tuple[Ratio, ...] = ()
     configuration: Mapping[str, Any] = field(default_factory=dict)
     relatives: tuple[ApproachNote, ...] = ()
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

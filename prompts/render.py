@@ -14,7 +14,7 @@ from evolution.types import Operator
 from prompts import times
 from prompts.budget import Section, clip, estimate_tokens, fit
 from prompts.device import described
-from prompts.floors import floors, launch_us, skinny
+from prompts.floors import floors, launch_us, matmul_gflops, skinny
 from prompts.library import fill, guide, identity, settings
 from prompts.material import ApproachNote, Material, ParentNote
 from prompts.redact import without_held_out
@@ -26,6 +26,7 @@ MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
 MAX_OPERATIONS = 24
+MAX_VARIED = 16
 CODE_CHARACTERS = (7000, 3000)
 _PARTS = (
     "workloads",
@@ -133,7 +134,7 @@ def _sections(material: Material, how: str) -> list[Section]:
 
 
 def _ask(material: Material, over: Mapping[str, float]) -> str:
-    first = angle(material.number, over)
+    first = angle(material.number, over, material.device_kind)
     return fill(material.operator.value, language=adapter(material.language).title, angle=first)
 
 
@@ -165,7 +166,7 @@ def _list_forms(name: str, items: Sequence[object]) -> tuple[str, ...]:
 
 
 def _floors(material: Material) -> dict[str, float]:
-    return {name: floor.us for name, floor in floors(material.facts, material.device_kind).items()}
+    return {name: floor.us for name, floor in floors(material.facts, material.device_kind, material.baseline).items()}
 
 
 def _measured(material: Material, names: set[str]) -> Sequence[Measurement]:
@@ -235,7 +236,8 @@ def _over_floor(material: Material, names: set[str]) -> tuple[dict[str, float], 
 
 def _workloads(material: Material, shown: list[Workload]) -> str:
     facts = {fact.workload: fact for fact in material.facts}
-    least = floors(material.facts, material.device_kind)
+    least = floors(material.facts, material.device_kind, material.baseline)
+    multiplies = matmul_gflops(material.facts, material.baseline)
     rows = [
         {
             "name": workload.name,
@@ -261,10 +263,11 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
         "workloads",
         rows=rows,
         rate=rates[0] if rates else None,
-        matmul=next((fact.matmul_gflops * 1e9 for fact in material.facts if fact.matmul_gflops), None),
+        matmul=multiplies * 1e9 if multiplies else None,
         launch_us=launch_us(material.device_kind),
         stale=bool(_measured(material, {workload.name for workload in shown})),
         varied=material.varied,
+        most_varied=MAX_VARIED,
         held_out=len(every) - len(shown),
         accuracy=_accuracy(material.problem, [facts[w.name] for w in shown if w.name in facts]),
     )

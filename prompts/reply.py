@@ -6,6 +6,7 @@ import ast
 import json
 import re
 
+from evolution.plans import without_thoughts
 from evolution.types import Fault
 from prompts.blocks import Block, find_blocks
 from prompts.edits import apply_edits, find_edits
@@ -14,8 +15,6 @@ from prompts.errors import ReplyError
 MAX_SOURCE_BYTES = 256 * 2**10
 MODEL = "ModelNew"
 
-_THOUGHT_ENDS = re.compile(r"^(?:[^\n#'\"]*)</think(?:ing)?>", re.MULTILINE)
-_THOUGHT_BEGINS = re.compile(r"^[ \t]*<think(?:ing)?>", re.MULTILINE)
 _CODE_BEGINS = re.compile(r"^(?:import |from |class |def |@|\"\"\"|#)")
 _OTHER_LANGUAGES = frozenset({"cpp", "c++", "c", "cuda", "cu", "rust", "javascript", "js", "java", "go", "bash", "sh"})
 _MOST_STARTS = 20  # lines at which a file without fences may begin
@@ -27,7 +26,7 @@ def read_reply(reply: str, *, parent: str | None = None, truncated: bool = False
     Of several blocks the last complete Python module that defines `ModelNew` is taken. `truncated` says that the
     endpoint stopped at its token limit. Raises ReplyError with what to write instead.
     """
-    text = _without_thoughts(reply.replace("\r\n", "\n"))
+    text = without_thoughts(reply.replace("\r\n", "\n"))
     if not text.strip():
         raise _nothing_said(thought=bool(reply.strip()))
     if parent is None:
@@ -70,17 +69,6 @@ def _defines_model(statement: ast.stmt) -> bool:
         return statement.name == MODEL
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return any(isinstance(target, ast.Name) and target.id == MODEL for target in targets)
-
-
-def _without_thoughts(text: str) -> str:
-    """Drop everything up to the last closing tag, opened or not, and everything from an opening one that is not closed.
-
-    Tags inside comments and strings of code are no tags.
-    """
-    ends = [found.end() for found in _THOUGHT_ENDS.finditer(text)]
-    text = text[ends[-1] :] if ends else text
-    begins = _THOUGHT_BEGINS.search(text)
-    return text[: begins.start()] if begins else text
 
 
 def _nothing_said(*, thought: bool) -> ReplyError:

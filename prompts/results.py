@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evaluator.schema import to_json
@@ -81,6 +81,8 @@ def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | Non
 def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
     """Return resources with time shares by file: a symbol is only the nearest export, which misleads."""
     kept = {key: value for key, value in resources.items() if key not in ("ran", "operations", "no counters")}
+    if isinstance(kept.get("kernels"), list | tuple):
+        kept["kernels"] = _kernels(kept["kernels"])
     operations = resources.get("operations")
     if isinstance(operations, Mapping):
         kept["operations"] = {name: n for name, n in operations.items() if not name.startswith("aten.empty")}
@@ -93,6 +95,32 @@ def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
         where = "Python and what binds it, the judge's loop included" if _BINDING.match(file) else file
         shares[where] = round(shares.get(where, 0.0) + float(share), 3)
     return {**kept, "share of time seen, all workloads": shares}
+
+
+_COUNTED = {
+    "registers": "registers", "spills": "spilled registers", "stack_bytes": "bytes of stack",
+    "shared_bytes": "bytes of shared memory", "num_warps": "warps", "num_stages": "stages",
+}  # fmt: skip
+
+
+def _kernels(compiled: Sequence[Any]) -> dict[str, str]:
+    """Return a line for each kernel, over all that it was compiled for: "56 to 255 registers, 4 warps"."""
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for one in compiled:
+        if isinstance(one, Mapping):
+            by_name.setdefault(str(one.get("name")), []).append(one)
+    return {
+        name: ", ".join(filter(None, (_span([one.get(key) for one in same], words) for key, words in _COUNTED.items())))
+        for name, same in by_name.items()
+    }
+
+
+def _span(values: Sequence[Any], words: str) -> str:
+    known = [value for value in values if type(value) is int]
+    if not any(known):
+        return ""
+    least, most = min(known), max(known)
+    return f"{least} {words}" if least == most else f"{least} to {most} {words}"
 
 
 def _visible(value: Any, secret: Collection[str]) -> Any:

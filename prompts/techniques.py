@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from evaluator.languages import adapter
 from evaluator.languages.notes import Topic
-from evaluator.types import Language
+from evaluator.types import DeviceKind, Language
 
 NEAR_FLOOR = 1.6
 """Below this ratio to the least possible time, memory limits a kernel."""
@@ -19,6 +19,8 @@ _OPERATIONS = {
     Topic.REDUCTION: r"softmax|norm|mean\(|sum\(|amax|amin|var\(|std\(|cross_entropy|argm|logsumexp",
     Topic.MATMUL: r"matmul|mm\(|nn\.Linear|F\.linear|linear\(|einsum|[\w\])] @ |conv\d?d?\(|scaled_dot_product",
 }
+_PRODUCT = r"(?:matmul|bmm|einsum|[\w\])] @ )"
+_ATTENTION = re.compile(rf"scaled_dot_product|{_PRODUCT}.*softmax.*{_PRODUCT}", re.DOTALL)
 _DISTURBED = (
     "other work disturbed the session in which the parent was timed: its times say little of what limits it. Judge by "
     "its ratios, by the other answers, and by counting its instructions and bytes."
@@ -32,17 +34,27 @@ ANGLES = (
 )
 
 
-def angle(number: int, over: Mapping[str, float] | None = None) -> str:
+GPU_ANGLES = (
+    "what is read or written more than once",
+    "the bytes in flight: programs for every multiprocessor, independent wide loads, pipelining",
+    "the chain of kernels, reductions and barriers that wait for each other",
+    "work that is done more than once and could be shared",
+    "how each workload's work is split: few rows or short ones want another way than many or long ones",
+)
+
+
+def angle(number: int, over: Mapping[str, float] | None = None, kind: DeviceKind = DeviceKind.CPU) -> str:
     """Return the aspect that a prompt asks to look at first; prompts in flight together get different ones.
 
     `over` is the parent's time on each Workload over its least possible time. If one of several is far behind, it
     takes the place of the last angle.
     """
-    index = number % len(ANGLES)
-    if over and len(over) > 1 and index == len(ANGLES) - 1:
+    angles = GPU_ANGLES if kind is DeviceKind.CUDA else ANGLES
+    index = number % len(angles)
+    if over and len(over) > 1 and index == len(angles) - 1:
         name = max(over, key=lambda one: over[one])
         return f"{name}, which is the furthest from its least possible time ({over[name]:.1f} times)"
-    return ANGLES[index]
+    return angles[index]
 
 
 def techniques(
@@ -64,7 +76,9 @@ def techniques(
     lines = [_DISTURBED] if disturbed else _positions(over) if own else _to_gain(over)
     code = _code(reference)
     topics = [topic for topic, pattern in _OPERATIONS.items() if re.search(pattern, code)] + [Topic.ALWAYS]
-    if skinny and Topic.MATMUL in topics:
+    if _ATTENTION.search(code):
+        topics = [Topic.ATTENTION, *(topic for topic in topics if topic is not Topic.MATMUL)]
+    elif skinny and Topic.MATMUL in topics:
         topics[topics.index(Topic.MATMUL)] = Topic.SKINNY
     # A Baseline of several passes says nothing about the limit of one fused kernel.
     if not over or not own or min(over.values()) < FAR_FROM_FLOOR:

@@ -10,7 +10,6 @@ skill for coding agents (scripts/generate_skill.py), bench/RESULTS.md and the RE
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.report import pages as results  # noqa: E402  the checkout's own rooms come after the path is set
 from runtime.settings import settings_table  # noqa: E402
+from scripts import generate_client, generate_skill  # noqa: E402
 from warpwright.cli.commands import app  # noqa: E402
 
 GUIDE = ROOT / "docs" / "guide"
@@ -103,11 +103,8 @@ def main(arguments: list[str]) -> int:
             path.write_text(text, encoding="utf-8")
     if stale:
         sys.stderr.write(f"out of date: {', '.join(stale)}; run make docs\n")
-    others = [
-        subprocess.run([sys.executable, str(ROOT / "scripts" / name), *arguments], check=False).returncode
-        for name in ("generate_client.py", "generate_skill.py")
-    ]
-    return int(bool(stale) or any(others) or results.main(arguments) != 0)
+    others = [generate_client.main(arguments), generate_skill.main(arguments), results.main(arguments)]
+    return int(bool(stale) or any(others))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,11 @@ install() {
         say "creating $VENV"
         "$PYTHON" -m venv "${options[@]}" "$VENV"
     fi
+    # The system's packages of an interpreter that is itself a virtual environment's are its base's: name its own, too.
+    if [ ${#options[@]} != 0 ]; then
+        "$PYTHON" -c 'import sysconfig; print(*{sysconfig.get_path(one) for one in ("purelib", "platlib")}, sep="\n")' \
+            >"$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/below.pth"
+    fi
     say "installing what constraints.txt pins (a minute or two the first time)"
     "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile -c "$constraints" -e ".[$EXTRAS]"
     # Compiled here, on all cores: later the packages are read-only to most of what uses them. Some files are not meant to.

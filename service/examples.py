@@ -71,7 +71,8 @@ _FIELDS: Mapping[str, Any] = {
     "started_at": "2026-11-21T20:37:49Z", "settled_at": "2026-11-21T20:38:02Z", "claimed_at": "2026-11-21T20:38:00Z",
     "confirmed_at": "2026-11-21T20:41:10Z", "promoted_at": "2026-11-21T20:41:10Z", "seen_at": "2026-11-21T20:41:00Z",
     "lease_until": "2026-11-21T20:38:15Z", "at": "2026-11-21T20:38:02Z", "revoked_at": None, "last_used_at": None,
-    "expires_at": None, "expires_in_days": 90, "prompt": "", "reply": "", "prompt_template": "", "schema_version": 1,
+    "expires_at": None, "expires_in_days": 90, "prompt": "", "reply": "", "plan": "", "prompt_template": "",
+    "schema_version": 1, "languages": None,
 }  # fmt: skip
 # By schema and field, where one name has several meanings.
 _OWN: Mapping[str, Mapping[str, Any]] = {

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.nodes import FLOATS, QUANTISED, Node
 from synthesis.graph.sizes import Affine
 
 INNER = "j"
+SEGMENT = "s"
 COSTLY = frozenset(
     ["exp", "exp2", "expm1", "log", "log2", "log1p", "sigmoid", "silu", "tanh", "erf", "pow", "sin", "cos", "atan2"]
 )
@@ -30,6 +31,7 @@ class Expr:
     - iota (data: Affine)
     - cat (data: Affine position, bounds)
     - reduce (data: function; args: body)
+    - segment (the same over a segment of the row: one number for each segment)
 
     `chosen` names the variables of the offset that are computed indices instead of loop variables, each with the number
     of places that it may point to.
@@ -56,7 +58,7 @@ class Expr:
 
 
 def kind_of(dtype: str) -> Type:
-    return "b" if dtype == "bool" else "f" if dtype in FLOATS else "i"
+    return "b" if dtype == "bool" else "f" if dtype in (*FLOATS, *QUANTISED) else "i"
 
 
 class Table:
@@ -94,6 +96,9 @@ class Table:
         if body.type != "f":
             body = self.cast(body, "f")
         return self._make("reduce", (body,), fn, "f", False, body.phase + 1, hint)
+
+    def segment(self, fn: str, body: Expr, hint: str) -> Expr:
+        return self._make("segment", (self.cast(body, "f"),), fn, "f", False, body.phase + 1, hint)
 
     def cast(self, value: Expr, kind: Type) -> Expr:
         if value.type == kind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from synthesis.errors import Unsupported
-from synthesis.expr import INNER, Expr, Table, kind_of
+from synthesis.expr import INNER, SEGMENT, Expr, Table, kind_of
 from synthesis.graph.nodes import HEADS, Node
 from synthesis.graph.sizes import Affine, Size, product
 
@@ -45,6 +45,29 @@ class Space:
     @property
     def key(self) -> tuple[tuple[int, ...], ...]:
         return (*tuple(s.values for s in self.outer), (-1,), *tuple(s.values for s in self.inner))
+
+
+class SegmentSpace(Space):
+    """Rows in segments of equal length: variable `s` for the segment, `j` inside it."""
+
+    def __init__(self, outer: Sequence[Size], segments: Size, length: Size, one: Size) -> None:
+        super().__init__(outer, (), one)
+        self.inner = (segments, length)
+        self.inner_index = (self._variable(SEGMENT, segments), self._variable(INNER, length))
+
+    @property
+    def row_shape(self) -> tuple[Size, ...]:
+        """The shape of the rows as one run of elements."""
+        return (*self.outer, self.inner[0] * self.inner[1])
+
+    @property
+    def row_index(self) -> Index:
+        segment, place = self.inner_index
+        return (*self.outer_index, segment.scaled(self.inner[1]) + place)
+
+    @property
+    def segment_index(self) -> Index:
+        return (*self.outer_index, self.inner_index[0])
 
 
 def strides(shape: Sequence[Size], one: Size) -> list[Size]:
@@ -123,16 +146,30 @@ class Evaluator:
     def _reduce(self, node: Node, index: Index) -> Expr:
         source, space = node.inputs[0], self.space
         count = node.data
+        if isinstance(space, SegmentSpace):
+            return self._reduce_segmented(node, index, space)
         fits = index == space.outer_index and source.shape == space.outer + space.inner and count == len(space.inner)
         if not fits or not space.inner:
             raise Cut(node)
         return self.table.reduce(node.fn, self.at(source, space.index), node.name)
+
+    def _reduce_segmented(self, node: Node, index: Index, space: SegmentSpace) -> Expr:
+        source = node.inputs[0]
+        if node.data == 1 and index == space.outer_index and source.shape == space.row_shape:
+            return self.table.reduce(node.fn, self.at(source, space.row_index), node.name)
+        if node.data == 1 and index == space.segment_index and source.shape == space.outer + space.inner:
+            return self.table.segment(node.fn, self.at(source, space.index), node.name)
+        raise Cut(node)
 
     def _cat(self, node: Node, index: Index) -> Expr:
         dimension = node.data
         position, bounds, parts = self._loops_only(index[dimension]), [self.space.zero], []
         for part in node.inputs:
             start = bounds[-1]
+            end = start + part.shape[dimension]
+            if not position.terms and start.at_most(position.const) and position.const.less(end):
+                inside = Affine.of(position.const - start)
+                return self.at(part, (*index[:dimension], inside, *index[dimension + 1 :]))
             shifted = position.shifted(self.space.zero - start) if not start.equals(0) else position
             parts.append(self.at(part, (*index[:dimension], shifted, *index[dimension + 1 :])))
             bounds.append(start + part.shape[dimension])
@@ -186,10 +223,12 @@ class Evaluator:
             dimension, start, step = node.data
             position = index[dimension].scaled(Size.literal(step, space.one)) if step != 1 else index[dimension]
             return (*index[:dimension], position.shifted(start), *index[dimension + 1 :])
-        return self._reshape(node.shape, source.shape, index)
+        return self.reshaped(node.shape, source.shape, index)
 
-    def _reshape(self, new: Sequence[Size], old: Sequence[Size], index: Index) -> Index:
-        """Match groups of dimensions with equal products; within a group go through the linear offset."""
+    def reshaped(self, new: Sequence[Size], old: Sequence[Size], index: Index) -> Index:
+        """Return where an element of a tensor of shape `new` is in the same one of shape `old`.
+
+        Match groups of dimensions with equal products; within a group go through the linear offset."""
         one, zero = self.space.one, Affine.of(self.space.zero)
         fresh = [(s, p) for s, p in zip(new, index, strict=True) if not s.equals(1)]
         wanted = [s for s in old if not s.equals(1)]

@@ -29,13 +29,17 @@ class Store:
 
 @dataclass(slots=True)
 class Kernel:
-    """`outer` loops (variable, extent) around a row of `length` elements with variable `j`."""
+    """`outer` loops (variable, extent) around a row of `length` elements with variable `j`.
+
+    With `segments` a row is so many runs of `length` elements, and variable `s` is the run.
+    """
 
     name: str
     outer: tuple[tuple[str, Size], ...]
     length: Size
     stores: list[Store]
     one: Size
+    segments: Size | None = None
 
     def exprs(self) -> list[Expr]:
         """Return every needed expression, arguments before users."""
@@ -58,7 +62,7 @@ class Kernel:
 
     def symbols(self) -> list[str]:
         """Return the sizes that the kernel takes as arguments, in a stable order."""
-        used: set[str] = set(self.length.symbols())
+        used: set[str] = set(self.length.symbols() | (self.segments.symbols() if self.segments else set()))
         for _, extent in self.outer:
             used |= extent.symbols()
         for size in sizes_of([s.offset for s in self.stores] + [e.data for e in self.exprs()]):
@@ -104,6 +108,8 @@ def rebuild(
         result = table.iota(change(value.data))
     elif value.op == "cat":
         result = table.cat(change(value.data[0]), value.data[1], args)
+    elif value.op == "segment":
+        result = table.segment(value.data, args[0], value.hint)
     elif value.op == "reduce":
         result = table.reduce(value.data, args[0], value.hint)
     else:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Table
-from synthesis.graph.nodes import FLOATS, HEADS, Node, Program
-from synthesis.graph.sizes import Affine
-from synthesis.index import Cut, Evaluator, Index, Space, linear
+from synthesis.graph.nodes import FLOATS, HEADS, QUANTISED, Node, Program
+from synthesis.graph.sizes import Affine, product
+from synthesis.index import Cut, Evaluator, Index, SegmentSpace, Space, linear
 from synthesis.kernel import Kernel, Store, collapse
 
 MAX_ROUNDS = 60
@@ -34,8 +34,11 @@ class _Root:
 
 
 class Planner:
-    def __init__(self, program: Program) -> None:
+    """Plans a program. With `segments`, reductions of rows and of their segments are one kernel where they can be."""
+
+    def __init__(self, program: Program, *, segments: bool = False) -> None:
         self.program = program
+        self.segments = segments
         self.one = program.one
         self.barriers: set[int] = set()
 
@@ -147,7 +150,9 @@ class Planner:
         loops = [(v, s) for v, s in space.extents.items() if v[0] == "o"]
         row = [(v, s) for v, s in space.extents.items() if v[0] == INNER]
         name = "_".join(dict.fromkeys(r.node.name for r in group[:2]))
-        return collapse(f"fused_{name}", loops, row, stores, self.one)
+        kernel = collapse(f"fused_{name}", loops, row, stores, self.one)
+        kernel.segments = space.inner[0] if isinstance(space, SegmentSpace) else None
+        return kernel
 
     def _space(self, node: Node) -> Space:
         """Return the loops for a root: those of the nearest reduction inside it, else one per dimension."""
@@ -156,7 +161,7 @@ class Planner:
             return Space(node.shape, (), self.one)
         shape = reduction.inputs[0].shape
         split = len(shape) - reduction.data
-        space = Space(shape[:split], shape[split:], self.one)
+        space = self._segmented(reduction) or Space(shape[:split], shape[split:], self.one)
         try:
             self._index(node, space)
         except Unsupported:
@@ -164,6 +169,16 @@ class Planner:
                 raise
             raise Cut(reduction) from None
         return space
+
+    def _segmented(self, reduction: Node) -> Space | None:
+        """Return the loops over rows and their segments, where `reduction` is over segments of rows that something
+        below it reduces whole."""
+        *outer, segments, length = (self.one, self.one, *reduction.inputs[0].shape)
+        below = self._nearest_reduction(reduction.inputs[0]) if self.segments and reduction.data == 1 else None
+        if below is None or reduction.inputs[0].rank < 2 or below.data != 1:
+            return None
+        space = SegmentSpace(outer[2:], segments, length, self.one)
+        return space if below.inputs[0].shape == space.row_shape else None
 
     def _nearest_reduction(self, root: Node) -> Node | None:
         queue, seen = [root], {id(root)}
@@ -181,24 +196,31 @@ class Planner:
 
     def _index(self, node: Node, space: Space) -> Index:
         """Return where a root's elements are in the loops. Raise Unsupported."""
-        for shape, index in ((space.outer + space.inner, space.index), (space.outer, space.outer_index)):
+        places = [(space.outer + space.inner, space.index), (space.outer, space.outer_index)]
+        if isinstance(space, SegmentSpace):
+            places.insert(1, (space.outer + space.inner[:1], space.segment_index))
+        for shape, index in places:
             if node.shape == shape:
                 return index
         zero = Affine.of(space.zero)
-        outer = [(s, p) for s, p in zip(space.outer, space.outer_index, strict=True) if not s.equals(1)]
+        kept = zip(*places[1], strict=True)
+        outer = [(s, p) for s, p in kept if not s.equals(1)]
         if [s for s in node.shape if not s.equals(1)] == [s for s, _ in outer]:
             rest = iter(p for _, p in outer)
             return tuple(zero if s.equals(1) else next(rest) for s in node.shape)
+        if product(node.shape, self.one) == product(space.outer + space.inner, self.one):
+            joined = Evaluator(space, Table(), lambda _: False)
+            return joined.reshaped(space.outer + space.inner, node.shape, space.index)
         raise Unsupported(f"{node.name} does not fit the loops of its reduction")
 
 
-def make_plan(program: Program) -> tuple[Plan, Planner]:
+def make_plan(program: Program, *, segments: bool = False) -> tuple[Plan, Planner]:
     """Return the plan of a program, and the planner that knows which nodes are in memory.
 
     Raise Unsupported for a node that can neither be fused nor called.
     """
     for node in program.outputs:
-        if node.dtype not in (*FLOATS, "bool", "int64", "int32", "uint8", "int8", "int16"):
+        if node.dtype not in (*FLOATS, *QUANTISED, "bool", "int64", "int32", "uint8", "int8", "int16"):
             raise Unsupported(f"outputs of dtype {node.dtype}")
-    planner = Planner(program)
+    planner = Planner(program, segments=segments)
     return planner.run(), planner

@@ -7,16 +7,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
+from synthesis.blocks.estimate import Shape, ranked_products, shapes_of
 from synthesis.blocks.rewrite import use_blocks
 from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
+from synthesis.graph.bias import detach_biases
 from synthesis.graph.nodes import Node, Program
 from synthesis.graph.program import EXCLUDED_RULES, read_program
+from synthesis.graph.split import split_reductions
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner, make_plan
 from synthesis.ranking import Rows, ranked, rows_of
+from synthesis.shares import left_to_libraries, library_calls, told
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
 from synthesis.tuning import Configuration, configure, neighbours, read_tunables, shuffled_configurations
@@ -41,10 +45,8 @@ class Strategy:
 def _planned(program: Program) -> tuple[Plan, Planner]:
     """Return the plan and its planner. Raise Unsupported where it only calls libraries, as the reference does."""
     plan, planner = make_plan(program)
-    calls = [s for s in plan.steps if isinstance(s, Node) and s.kind == "library"]
-    if calls and all(isinstance(s, Node) for s in plan.steps):
-        names = ", ".join(dict.fromkeys(c.fn.split(".")[1] if "." in c.fn else c.fn for c in calls))
-        raise Unsupported(f"nothing to fuse here: {len(calls)} of {len(calls)} operations are library calls ({names})")
+    if library_calls(plan) and all(isinstance(s, Node) for s in plan.steps):
+        raise Unsupported(f"nothing to fuse here: {told(plan)}")
     return plan, planner
 
 
@@ -105,9 +107,13 @@ THREADED = (
 )
 
 
+def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
+    return split_reductions(detach_biases(read_program(graphs, without)))
+
+
 def _triton(modes: tuple[str, ...], title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        plan, planner = _planned(read_program(graphs, without))
+        plan, planner = _planned(_gpu_program(graphs, without))
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
         if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
@@ -116,10 +122,10 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
     return write
 
 
-def _blocks(title: str) -> Write:
+def _blocks(title: str, *, norms_apart: bool = False) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        program = read_program(graphs, without)
-        if not use_blocks(program):
+        program = _gpu_program(graphs, without)
+        if not use_blocks(program, norms_apart=norms_apart):
             raise Unsupported("nothing here is a building block")
         plan, planner = make_plan(program)
         return write_triton(plan, planner, modes=("held", "streamed"), title=title)
@@ -127,20 +133,37 @@ def _blocks(title: str) -> Write:
     return write
 
 
+def _segments(title: str) -> Write:
+    def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        plan, planner = make_plan(_gpu_program(graphs, without), segments=True)
+        if not any(isinstance(s, Kernel) and s.segments is not None for s in plan.steps):
+            raise Unsupported("no rows with segments")
+        return write_triton(plan, planner, modes=("held",), title=title)
+
+    return write
+
+
 # Those that a source has no Tunables for are left out, so the first ones of each block lead. VECTOR 0, a tensor core
-# for one row, comes late: it was the slowest in a look on an H200.
+# for one row, comes late: it was the slowest in looks on an H100 and an H200.
 BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {},
-    {"PROGRAMS": 264, "KEYS": 64, "ATTEND_WARPS": 4},
-    {"COLUMNS": 32, "LANES": 4, "VECTOR_STAGES": 2},
     {"PROGRAMS": 264, "KEYS": 128, "ATTEND_STAGES": 2},
     {"DEPTH": 128, "PRODUCT_STAGES": 5},
-    {"PROGRAMS": 264, "KEYS": 64, "ATTEND_WARPS": 8},
-    {"COLUMNS": 32, "DEPTH": 256, "PRODUCT_STAGES": 5},
+    {"UNROLL": 1, "PRODUCT_STAGES": 4},
+    {"UNROLL": 2, "PRODUCT_STAGES": 4},
+    {"PROGRAMS": 132, "KEYS": 32, "QUERIES": 32, "ATTEND_WARPS": 4},
+    {"COLUMNS": 32, "DEPTH": 256, "PRODUCT_WARPS": 2},
+    {"PROGRAMS": 264, "KEYS": 64, "ATTEND_WARPS": 8, "ATTEND_STAGES": 3},
+    {"LANES": 8, "VECTOR_DEPTH": 1024, "VECTOR_STAGES": 3},
+    {"COLUMNS": 32, "DEPTH": 512, "PRODUCT_STAGES": 3},
+    {"COLUMNS": 32, "UNROLL": 4, "PRODUCT_WARPS": 2, "PRODUCT_STAGES": 4},
+    {"COLUMNS": 32, "DEPTH": 128, "PRODUCT_WARPS": 2, "PRODUCT_STAGES": 6},
     {"HELD_GROUP": 65536},
     {"HELD_GROUP": 0},
     {"HELD_GROUP": 0, "CHANNEL_BLOCK": 2048, "CHANNEL_WARPS": 8},
-    {"PROGRAMS": 1056, "KEYS": 64},
+    {"PROGRAMS": 132, "KEYS": 64, "ATTEND_STAGES": 4},
+    {"BESIDE": 0},
+    {"PROGRAMS": 396, "KEYS": 64},
     {"COLUMNS": 128, "DEPTH": 128, "PRODUCT_WARPS": 8},
     {"COLUMNS": 32, "PRODUCT_STAGES": 5, "VECTOR": 0},
 )
@@ -166,6 +189,22 @@ CUDA = (
         _blocks("Building blocks in Triton, each fused with what comes before and after it."),
         BLOCK_FIRSTS,
         lead=4,
+    ),
+    Strategy(
+        "building blocks, norms apart",
+        "As above, but a norm before a product has a kernel of its own.",
+        Language.TRITON,
+        _blocks("Building blocks in Triton; a norm before a product has a kernel of its own.", norms_apart=True),
+        BLOCK_FIRSTS,
+        lead=2,
+    ),
+    Strategy(
+        "rows and their segments in registers",
+        "Each program loads whole rows once, and reduces them and their segments in registers.",
+        Language.TRITON,
+        _segments("Fused rows in Triton, held in the registers of one program with statistics of their segments."),
+        ({}, {"ELEMENTS": 16}, {"TILE": 4096}, {"ELEMENTS": 8}),
+        lead=2,
     ),
     Strategy(
         "rows in registers",
@@ -218,7 +257,8 @@ def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int, threads: 
             continue
         if source.split("\n", 1)[1] not in {s.split("\n", 1)[1] for _, s in written}:
             written.append((strategy, source))
-    for draft in _ordered(written, _rows_of(graphs), seed):
+    shapes = _shapes_of(graphs) if any(strategy.lead for strategy, _ in written) else []
+    for draft in _ordered(written, _rows_of(graphs), shapes, seed):
         if draft.source not in seen:
             seen.add(draft.source)
             yield draft
@@ -227,17 +267,32 @@ def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int, threads: 
 def _rows_of(graphs: Mapping[str, Graph]) -> list[list[Rows]]:
     for without in EXCLUDED_RULES:
         try:
-            return rows_of(make_plan(read_program(graphs, without))[0])
+            return rows_of(make_plan(_gpu_program(graphs, without))[0])
         except Unsupported:
             continue
     return []
 
 
-def _ordered(written: list[tuple[Strategy, str]], rows: list[list[Rows]], seed: int) -> Iterator[Draft]:
-    """Yield the leads of strategies that have some, then first Configurations (those of rows by rank), then others."""
+def _shapes_of(graphs: Mapping[str, Graph]) -> list[list[Shape]]:
+    for without in EXCLUDED_RULES:
+        try:
+            program = read_program(graphs, without)
+            use_blocks(program)
+            return shapes_of(program)
+        except Unsupported:
+            continue
+    return []
+
+
+def _ordered(
+    written: list[tuple[Strategy, str]], rows: list[list[Rows]], shapes: list[list[Shape]], seed: int
+) -> Iterator[Draft]:
+    """Yield the leads of strategies that have some, then first Configurations (those of rows and products by rank),
+    then others."""
     rest, of_rows = [], []
     for strategy, source in written:
         firsts = [d for change in strategy.first for d in _configured(strategy, source, change)]
+        firsts = ranked_products(firsts, shapes) if strategy.lead else firsts
         yield from firsts[: strategy.lead]
         if strategy.mode and strategy.mode in _modes(source):
             of_rows += [(strategy.mode, d) for d in firsts]
@@ -270,6 +325,7 @@ def _configured(strategy: Strategy, source: str, change: Configuration) -> Itera
         language=strategy.language,
         strategy=strategy.name,
         notes=strategy.notes,
+        left=left_to_libraries(source),
         configuration=merged,
     )
 

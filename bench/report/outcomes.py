@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bench.report.anchors import anchor_rows, anchors
 from bench.report.records import RESULTS, Entry, document, entries, ratio
 
 Outcome = Callable[..., str]
@@ -94,6 +95,19 @@ def admissions(record: str) -> str:
     return "; ".join(f"**{number}** {outcome}" for outcome, number in sorted(counted.items()))
 
 
+def refusals(record: str) -> str:
+    """Return how many kernels for one shape were refused, of those that a general domain can tell."""
+    rows = entries(record)
+    counts = Counter(row["outcome"] for row in rows)
+    able = counts["refused"] + counts["accepted"]
+    others = [f"{count} {outcome}" for outcome, count in counts.items() if outcome not in ("refused", "accepted")]
+    sized = sum(bool(row.get("sizes")) for row in rows)
+    return (
+        f"**{counts['refused']} of {able}** refused where the reference accepts another size; sizes known in {sized} "
+        f"of {len(rows)} references" + "".join(f"; {one}" for one in others)
+    )
+
+
 def rate(record: str, session: str, kind: str | None = None) -> str:
     """Return the kernels judged a minute in one session, compared with KernelBench."""
     rows = entries(record, [session])
@@ -168,6 +182,22 @@ def lessons(record: str, within: str) -> str:
     alike, other = table[f"within {within}, alike"], table[f"within {within}, not alike"]
     worse = "**slower**" if other["verdict"] == "behind" else "**no gain**"
     return f"similar problems {ratio(alike)}, **no gain**; others {ratio(other)}, {worse}"
+
+
+def answered(record: str, proposer: str) -> str:
+    """Return how many kernels of a proposer were judged, the best of each problem, its champions, and the cost."""
+    rows = [row for row in entries(record) if row["kind"] == "run" and row["proposers"] == [proposer]]
+    judged, made = sum(row["judged"] for row in rows), sum(row["candidates"] for row in rows)
+    best = [row for row in rows if row["best_judged"]]
+    each = ", ".join(f"{row['problem']} {row['best_judged']['speedup']:.2f}x" for row in best)
+    won = [f"{row['problem']} **{row['champion']['speedup']:.2f}x**" for row in rows if row["champion"]]
+    parts = [f"{judged} of {made} kernels judged, right and timed on {len(best)} of {len(rows)} problems: {each}"]
+    parts.append(f"confirmed: {', '.join(won) or '**none**'}")
+    if answers := sum(row["answers"] for row in rows):
+        tokens = sum(row["input_tokens"] + row["output_tokens"] for row in rows)
+        usd = sum(row["usd"] for row in rows)
+        parts.append(f"{answers} answers, {tokens / 1000:.0f} k tokens, {usd:.2f} $, {usd / answers:.3f} $ an answer")
+    return "; ".join([*parts, f"{sum(row['device_s'] for row in rows):.0f} device s"])
 
 
 def service(record: str) -> str:
@@ -274,7 +304,8 @@ def _promoted(rows: Sequence[Entry]) -> str:
 OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
-        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, rate, synthesis, compared,
-        ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
+        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, refusals, rate, synthesis,
+        compared, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text, anchors,
+        anchor_rows, answered,
     )
 }  # fmt: skip

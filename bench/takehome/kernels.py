@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evaluator.problem import read_problem
 from evaluator.types import Candidate, DeviceKind, Language, WorkloadFacts
 from service.exports import Export
+from tests.take_home.exports import taken
 
 SCALE = """import torch
 
@@ -73,52 +76,28 @@ class ModelNew(torch.nn.Module):
         scaled[(x.shape[0],)](x, self.scale, out, x.shape[1], BLOCK=64)
         return out
 """
-NESTED = """import torch
-
-WORKLOADS = [{"name": "w", "rows": 4, "width": 16}]
-
-
-class Model(torch.nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.norm = torch.nn.LayerNorm(width)
-        self.up = torch.nn.Linear(width, 2 * width)
-        self.down = torch.nn.Linear(2 * width, width)
-
-    def forward(self, x):
-        return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
-
-
-def get_inputs(rows=4, width=16):
-    return [torch.randn(rows, width)]
-
-
-def get_init_inputs(width=16):
-    return [width]
-"""
-NESTED_TORCH = NESTED.replace("class Model(", "class ModelNew(").partition("\n\ndef get_inputs")[0]
 
 
 def exports(kind: DeviceKind) -> dict[str, Export]:
     """Return the kernels of a device by what they are: one module, and one with three modules inside."""
     flat, language = (SCALE_CPP, Language.CPP) if kind is DeviceKind.CPU else (SCALE_TRITON, Language.TRITON)
     return {
-        "flat": _export(kind, SCALE, flat, language, shape="[8, 64]", size=64),
-        "nested": _export(kind, NESTED, NESTED_TORCH, Language.TORCH, shape="[4, 16]", size=16),
+        "flat": _export(kind, flat, language),
+        "nested": replace(taken("nested_modules").export, device_kind=kind),
     }
 
 
-def _export(kind: DeviceKind, problem: str, source: str, language: Language, *, shape: str, size: int) -> Export:
+def _export(kind: DeviceKind, source: str, language: Language) -> Export:
     fact = WorkloadFacts(
         workload="w",
-        inputs=(f"float32 {shape}",),
+        inputs=("float32 [8, 64]",),
         outputs=(),
         bytes_moved=0,
-        constructor={"list": [size]},
+        constructor={"list": [64]},
         arguments={"list": [{"tensor": 0}]},
     )
     return Export(
-        problem=read_problem(problem, "bench"),
+        problem=read_problem(SCALE, "bench"),
         candidate=Candidate(source=source, language=language),
         candidate_id="cand_bench",
         device_kind=kind,

@@ -31,6 +31,7 @@ def view(row: ProposalRow, *, prompt: str = "", reply: str = "") -> Proposal:
         prompt=prompt,
         prompt_template=row.prompt_template,
         reply=reply,
+        plan=row.plan,
         detail=row.detail,
         fault=None if row.fault is None else Fault(row.fault),
         input_tokens=row.input_tokens,

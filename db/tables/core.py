@@ -147,7 +147,7 @@ class ProposalRow(Base):
     """`outcome` is null while it is open. `arm_number` counts within the Run and arm.
 
     `repeats` counts the arm's answers in a row, at the time it was opened, that were duplicates.
-    `prompt_parts` and `reply_parts` name the texts' parts in `texts`.
+    `prompt_parts` and `reply_parts` name the texts' parts in `texts`. `plan` is what the model said it would do.
     `held_*` is the most that its calls in flight can cost; it counts against the Run's budget until it is settled.
     """
 
@@ -180,6 +180,7 @@ class ProposalRow(Base):
     prompt_parts: Mapped[list[str]] = mapped_column(default=list, server_default="[]")
     prompt_template: Mapped[str] = mapped_column(Text, default="")
     reply_parts: Mapped[list[str]] = mapped_column(default=list, server_default="[]")
+    plan: Mapped[str] = mapped_column(Text, default="", server_default="")
     detail: Mapped[str] = mapped_column(Text, default="")
     fault: Mapped[Word | None]
     repeats: Mapped[int] = mapped_column(default=0, server_default="0")

@@ -75,9 +75,14 @@ def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
             f"run {run.id} ended as {run.status} ({run.end_reason}); only one that ran out of budget, stagnated or "
             "reached its target can be extended: fork it, or start a new one"
         )
-    used = budget.used_up(runs.spend(run, now(s)))
+    spent = runs.spend(run, now(s))
+    used = budget.used_up(spent)
     if used:
-        raise Conflict(f"run {run.id} would end again at once: its budget of {used[0]} is used up, so add {used[0]}")
+        name, most = used[0], getattr(budget, used[0])
+        raise Conflict(
+            f"run {run.id} would end again at once: with this it may use {most:.10g} {name}, and has used "
+            f"{getattr(spent, name):.10g}: add more {name}"
+        )
     standing = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
     target = config.target_speedup
     if target is not None and standing is not None and standing.speedup >= target:

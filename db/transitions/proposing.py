@@ -26,6 +26,7 @@ from db.views.work import ProposalResult
 from evaluator.languages import adapter
 from evaluator.schema import to_json
 from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
+from evolution.plans import plan_of
 from evolution.tunables import Scalar, TunablesError, family_of, key_of, read_tunables
 from evolution.types import Fault, ProposalOutcome, Propose, RunStatus
 
@@ -151,6 +152,7 @@ def _fill(s: Session, proposal: ProposalRow, result: ProposalResult, *, calls: i
     proposal.prompt_parts = store_text(s, proposal.run_id, clean(result.prompt))
     proposal.prompt_template = result.prompt_template
     proposal.reply_parts = store_text(s, proposal.run_id, clean(result.reply))
+    proposal.plan = clean(result.plan or plan_of(result.reply))
     proposal.detail, proposal.fault = clean(result.detail), result.fault
     proposal.answered_by = result.model
     proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens

@@ -136,7 +136,8 @@ class ParentView:
     """A parent as a Proposer sees it: source, the judge's result, and its speed.
 
     `measurements` and `ratios` are of one judging, its newest, so they agree with each other; the times in a Baseline
-    report are of another session. `relatives` are the other judged configurations of its Tunables.
+    report are of another session. `relatives` are the other judged configurations of its Tunables. `plan` is what its
+    model said it would do.
     """
 
     candidate_id: str
@@ -151,6 +152,7 @@ class ParentView:
     ratios: tuple[Ratio, ...] = ()
     configuration: Mapping[str, Any] = field(default_factory=dict)
     relatives: tuple[Approach, ...] = ()
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,8 +283,8 @@ WorkItem = AdmitWork | BaselineWork | BuildWork | JudgeWork | ConfirmWork | Prop
 class ProposalResult:
     """The answer of a Proposer. `source` and `language` are given exactly when `outcome` is CANDIDATE.
 
-    `model` is the name that the endpoint reports; `detail` is one line for a person (why malformed, which error), and
-    `fault` the cause of a model's answer of no use.
+    `plan` is what a model said it would do. `model` is the name that the endpoint reports; `detail` is one line for a
+    person (why malformed, which error), and `fault` the cause of a model's answer of no use.
     `usd` and the token counts are the cost of this Proposal in all, lost calls included where known.
     """
 
@@ -292,6 +294,7 @@ class ProposalResult:
     prompt: str = ""
     prompt_template: str = ""
     reply: str = ""
+    plan: str = ""
     detail: str = ""
     fault: Fault | None = None
     model: str = ""

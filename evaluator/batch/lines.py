@@ -7,8 +7,8 @@ files may be cut, joined and repeated.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
@@ -60,7 +60,8 @@ class Header:
 class Task:
     """One step for a device. Who has its `lease` may answer it, once.
 
-    With a `baseline` the machine must be of the same device and versions: times are compared.
+    With a `baseline` the machine must be of the same device and versions: times are compared. A `quick` judgement ends
+    what is clearly slower than the `best` speedups so far, by Workload.
     """
 
     job_id: str
@@ -70,6 +71,8 @@ class Task:
     candidate: Candidate | None = None
     champion: Candidate | None = None
     baseline: BaselineReport | None = None
+    quick: bool = False
+    best: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         needs = self.kind in (TaskKind.BUILD, TaskKind.JUDGE, TaskKind.CONFIRM)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from evaluator.batch.lines import Answer, BadLine, Header, Task, TaskKind, answered, read_bundle, write_line
 from evaluator.batch.served import JudgeFault, ServedJudge
@@ -40,6 +42,8 @@ class Asked(Protocol):
 
     def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any: ...
 
+    def close(self) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -62,10 +66,19 @@ class Machine:
         return f"the baselines were timed with other versions: {', '.join(changed)}"
 
 
-def work(bundle: Path, results: Path, device: str, *, seconds: float | None = None, command: Sequence[str] = ()) -> int:
+def work(
+    bundle: Path,
+    results: Path,
+    device: str,
+    *,
+    seconds: float | None = None,
+    judges: int = 1,
+    command: Sequence[str] = (),
+) -> int:
     """Do what a bundle asks for and is not answered in `results` yet.
 
-    No task begins after `seconds`. `command` is the judge's, by default this Python's.
+    No task begins after `seconds`. With several `judges` one compiles and checks while another one times: the device's
+    lock keeps all else away from what is timed. `command` is a judge's, by default this Python's.
     Exit status: 0 all is answered; 1 some is left; 2 no bundle; 3 the judge fails.
     """
     try:
@@ -76,44 +89,101 @@ def work(bundle: Path, results: Path, device: str, *, seconds: float | None = No
         return _USAGE
     for fault in faults:
         print(f"{bundle}: {fault}", file=sys.stderr)
-    judge = ServedJudge(device, command)
+    todo = [task for task in tasks if task.job_id not in have]
+    crew = [ServedJudge(device, command) for _ in range(max(1, min(judges, len(todo))))]
     try:
         with results.open("ab") as out:
-            done, left = _work(header, [task for task in tasks if task.job_id not in have], judge, out, seconds)
+            done, left = _work(header, todo, crew, out, seconds)
     except JudgeFault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return _INTERNAL
     finally:
-        judge.close()
+        for judge in crew:
+            judge.close()
     print(f"{results}: {len(have)} tasks were answered before, {done} now, {left + len(faults)} are left")
     return _INCOMPLETE if left or faults else _OK
 
 
-def _work(header: Header, tasks: list[Task], judge: Asked, out: Any, seconds: float | None) -> tuple[int, int]:
+def _work(
+    header: Header, tasks: list[Task], judges: Sequence[Asked], out: BinaryIO, seconds: float | None
+) -> tuple[int, int]:
     """Answer tasks until the time is over; return how many are answered, and how many left. Raises JudgeFault."""
-    started, done, faults = time.monotonic(), 0, 0
+    started = time.monotonic()
     if not tasks:
         return 0, 0
-    machine = describe(judge)
+    machine = describe(judges[0])
     if machine.device.kind is not header.device_kind:
         raise JudgeFault(
             f"the bundle is for {header.device_kind.value}, and this device is {machine.device.kind.value}"
         )
+    end = None if seconds is None else started + seconds
+    work = _Work(header.bundle_id, list(_fitting(machine, tasks)), out, end)
+    if len(judges) > 1:
+        work.set_aside(TaskKind.CONFIRM)
+    with ThreadPoolExecutor(len(judges)) as threads:
+        for future in [threads.submit(work.run, judge, alone=len(judges) == 1) for judge in judges]:
+            future.result()
+    for judge in judges[1:] if work.failed else ():
+        judge.close()
+    work.run_failed(judges[0])
+    if work.faults >= MOST_FAULTS:
+        raise JudgeFault(f"{work.faults} tasks in a row failed by a fault of this machine: {work.error}")
+    return work.done, len(tasks) - work.done
+
+
+def _fitting(machine: Machine, tasks: list[Task]) -> Iterator[Task]:
     for task in tasks:
-        if seconds is not None and time.monotonic() - started >= seconds:
-            break
         if misfit := machine.misfit(task):
             print(f"{task.kind.value} {task.job_id}: not done here: {misfit}", file=sys.stderr)
-            continue
-        answer = do(header.bundle_id, task, judge)
-        faults = faults + 1 if answer.error else 0
-        _append(out, write_line(answer))
-        done += 1
-        said = answer.error or _said(answer)
-        print(f"{done}/{len(tasks)} {task.kind.value} {task.job_id}: {said}", file=sys.stderr)
-        if faults >= MOST_FAULTS:
-            raise JudgeFault(f"{faults} tasks in a row failed by a fault of this machine: {answer.error}")
-    return done, len(tasks) - done
+        else:
+            yield task
+
+
+class _Work:
+    """The tasks of a bundle, which judges take one by one, and their answers.
+
+    What fails while other judges use the device is done once more at the end, `alone`. Confirmations are done alone:
+    another judge's compilers may run kernels on the device between its checks, and a confirmation is the last word.
+    """
+
+    def __init__(self, bundle_id: str, tasks: list[Task], out: BinaryIO, end: float | None) -> None:
+        self.done, self.faults, self.error = 0, 0, ""
+        self.failed = list[Task]()
+        self._bundle_id, self._tasks, self._count, self._out, self._end = bundle_id, tasks, len(tasks), out, end
+        self._lock = threading.Lock()
+
+    def run(self, judge: Asked, *, alone: bool) -> None:
+        """Answer one task after the other until there is none, the time is over, or this machine is at fault."""
+        while (task := self._next()) is not None:
+            answer = do(self._bundle_id, task, judge, again=not alone)
+            if not alone and (fault := answer.error or _internal_error(answer)):
+                print(f"{task.kind.value} {task.job_id}, again at the end: {fault}", file=sys.stderr)
+                self.failed.append(task)
+            else:
+                self._keep(answer)
+
+    def set_aside(self, kind: TaskKind) -> None:
+        """Leave the tasks of a kind to `run_failed`."""
+        self.failed += [task for task in self._tasks if task.kind is kind]
+        self._tasks = [task for task in self._tasks if task.kind is not kind]
+
+    def run_failed(self, judge: Asked) -> None:
+        """Do what was set aside, or failed beside others."""
+        self._tasks, self.failed = self.failed, []
+        self.run(judge, alone=True)
+
+    def _next(self) -> Task | None:
+        with self._lock:
+            over = self._end is not None and time.monotonic() >= self._end
+            return self._tasks.pop(0) if self._tasks and not over and self.faults < MOST_FAULTS else None
+
+    def _keep(self, answer: Answer) -> None:
+        with self._lock:
+            _append(self._out, write_line(answer))
+            self.done += 1
+            self.faults, self.error = (self.faults + 1, answer.error) if answer.error else (0, "")
+            said = answer.error or _said(answer)
+            print(f"{self.done}/{self._count} {answer.kind.value} {answer.job_id}: {said}", file=sys.stderr)
 
 
 def describe(judge: Asked) -> Machine:
@@ -125,14 +195,17 @@ def describe(judge: Asked) -> Machine:
         raise JudgeFault(f"describe: {error}") from error
 
 
-def do(bundle_id: str, task: Task, judge: Asked) -> Answer:
-    """Return the answer to one task. A fault of this machine is an answer, too: the work goes back to its queue."""
+def do(bundle_id: str, task: Task, judge: Asked, *, again: bool = False) -> Answer:
+    """Return the answer to one task. A fault of this machine is an answer, too: the work goes back to its queue.
+
+    Unless the task will be done `again`, a fault in the step after its own leaves only that step in the queue.
+    """
 
     def answer(**parts: Any) -> Answer:
         return Answer(bundle_id=bundle_id, job_id=task.job_id, lease=task.lease, kind=task.kind, **parts)
 
     def ask(op: str, kind: type[T], **payload: Any) -> T:
-        values = {key: to_json(value) for key, value in payload.items()}
+        values = {key: value if isinstance(value, bool) else to_json(value) for key, value in payload.items()}
         result = judge.request(op, deadline_s=DEADLINES_S[op], problem=to_json(task.problem), **values)
         try:
             return from_json(kind, result)
@@ -140,34 +213,42 @@ def do(bundle_id: str, task: Task, judge: Asked) -> Answer:
             raise JudgeFault(f"{op}: the judge's answer is invalid: {error}") from error
 
     try:
-        return answer(**_STEPS[task.kind](task, ask))
+        found = _STEPS[task.kind](task, ask)
+        try:
+            found |= _step_after(task, ask, found)
+        except JudgeFault as fault:
+            if again:
+                raise
+            print(f"{task.kind.value} {task.job_id}, the step after it: {fault}", file=sys.stderr)
+        return answer(**found)
     except JudgeFault as fault:
         return answer(error=str(fault) or "the judge gave no reason")
 
 
 def _admit(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    admission = ask("admit", Admission)
-    follows = {"baseline": ask("baseline", BaselineReport)} if admission.accepted else {}
-    return {"admission": admission, **follows}
+    return {"admission": ask("admit", Admission)}
 
 
 def _baseline(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    return {"baseline": ask("baseline", BaselineReport)}
+    """Return every Baseline: nobody waits for the first ones, and the next trip may be hours away."""
+    return {"baseline": ask("baseline", BaselineReport, whole=True)}
 
 
 def _build(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    build = ask("build", BuildReport, candidate=task.candidate)
-    follows = {"evaluation": _evaluate(task, ask)} if build.evaluation is None else {}
-    return {"build": build, **follows}
+    return {"build": ask("build", BuildReport, candidate=task.candidate)}
 
 
 def _judge(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
-    return {"evaluation": _evaluate(task, ask)}
+    parts = {"candidate": task.candidate, "baseline": task.baseline, "quick": task.quick, "best": dict(task.best)}
+    return {"evaluation": ask("judge", Evaluation, **parts)}
 
 
-def _evaluate(task: Task, ask: Callable[..., Any]) -> Evaluation:
-    found: Evaluation = ask("judge", Evaluation, candidate=task.candidate, baseline=task.baseline)
-    return found
+def _step_after(task: Task, ask: Callable[..., Any], found: dict[str, Any]) -> dict[str, Any]:
+    if task.kind is TaskKind.ADMIT and found["admission"].accepted:
+        return _baseline(task, ask)
+    if task.kind is TaskKind.BUILD and found["build"].evaluation is None:
+        return _judge(task, ask)
+    return {}
 
 
 def _confirm(task: Task, ask: Callable[..., Any]) -> dict[str, Any]:
@@ -184,6 +265,13 @@ _STEPS = {
 }
 
 
+def _internal_error(answer: Answer) -> str:
+    """Return the reason of a result that is this machine's fault, such as a want of memory; "" if there is none."""
+    built = answer.build.evaluation if answer.build is not None else None
+    results = (answer.admission, answer.evaluation, built)
+    return next((one.reason for one in results if one is not None and one.verdict is Verdict.INTERNAL_ERROR), "")
+
+
 def _said(answer: Answer) -> str:
     found = answer.evaluation or (answer.build.evaluation if answer.build is not None else None)
     if found is not None:
@@ -196,7 +284,7 @@ def _lines(results: Path) -> list[str]:
     return results.read_text(encoding="utf-8", errors="replace").split("\n") if results.exists() else []
 
 
-def _append(out: Any, line: str) -> None:
+def _append(out: BinaryIO, line: str) -> None:
     """Write a line, begun on a line of its own: the last one may have been cut."""
     out.write(b"\n" + line.encode() + b"\n")
     out.flush()

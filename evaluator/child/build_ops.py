@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +30,7 @@ def build_imports(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
 def kernels(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     """Return {"kernels": [{name, registers, shared_bytes, ...}]} of every kernel that this process has compiled."""
     del request, fds
-    found = [*_cuda_kernels(), *_triton_kernels()]
+    found = [*_cuda_kernels(), *_triton_kernels(), *_cutile_kernels()]
     return {"kernels": found[:_MAX_KERNELS]}
 
 
@@ -36,8 +38,9 @@ def _cuda_kernels() -> Iterator[dict[str, Any]]:
     native = sys.modules.get("warpwright_native")
     if native is None:
         return
+    chain = sys.modules.get("evaluator.child.gpu.chain")
     for made in gc.get_objects():
-        if type(made) is native.CudaModule:
+        if type(made) is native.CudaModule and not (chain is not None and chain.is_ours(made)):
             yield from resource_usage(made.image)
 
 
@@ -56,6 +59,16 @@ def _triton_kernels() -> Iterator[dict[str, Any]]:
                 "num_warps": _count(getattr(metadata, "num_warps", None)),
                 "num_stages": _count(getattr(metadata, "num_stages", None)),
             }
+
+
+def _cutile_kernels() -> Iterator[dict[str, Any]]:
+    """Yield those that cuTile's cache holds, a database with one cubin a row."""
+    cached = Path(os.environ.get("CUDA_TILE_CACHE_DIR", ""), "cache.db")
+    if "cuda.tile" not in sys.modules or not cached.is_file():
+        return
+    with contextlib.closing(sqlite3.connect(cached)) as database:
+        for (image,) in database.execute("SELECT blob FROM cache ORDER BY atime LIMIT ?", (_MAX_KERNELS,)):
+            yield from resource_usage(image)
 
 
 def _count(value: object) -> int | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class CompilerCache:
-    """A folder with one subfolder for each compiled kernel. `variable` names it to the compiler.
+    """A folder with a subfolder for each compiled kernel, or if `flat` with files. `variable` names it to the compiler.
 
     `suffixes` are those of the files that a later child can use. In a job's folder they lie below `name`.
     """
@@ -23,13 +23,21 @@ class CompilerCache:
     variable: str
     folder: str
     suffixes: tuple[str, ...]
+    flat: bool = False
 
     def here(self) -> Path:
         """Return the folder in this child."""
         return Path(os.environ.get(self.variable, self.folder))
 
+    def folders(self) -> list[Path]:
+        """Return the folders with files in this child."""
+        return [path for path in [self.here()] if path.is_dir()] if self.flat else sorted(self.here().glob("*/"))
 
-CACHES = (CompilerCache("triton", "TRITON_CACHE_DIR", "/tmp/triton", (".cubin", ".json", ".so")),)
+
+CACHES = (
+    CompilerCache("triton", "TRITON_CACHE_DIR", "/tmp/triton", (".cubin", ".json", ".so")),
+    CompilerCache("cutile", "CUDA_TILE_CACHE_DIR", "/tmp/cutile/cubins", (".db",), flat=True),
+)
 
 
 def restore() -> None:
@@ -38,12 +46,12 @@ def restore() -> None:
     for cache in CACHES:
         given = job / cache.name
         if given.is_dir():
-            shutil.copytree(given, cache.here(), dirs_exist_ok=True)
+            shutil.copytree(given, cache.here().parent if cache.flat else cache.here(), dirs_exist_ok=True)
 
 
 def kept() -> Iterator[tuple[str, list[Path]]]:
     """Yield the kernels in all caches: their place in a job's folder, and their files."""
     for cache in CACHES:
-        for folder in sorted(cache.here().glob("*/")):
+        for folder in cache.folders():
             files = [path for path in sorted(folder.iterdir()) if path.suffix in cache.suffixes]
             yield f"{cache.name}/{folder.name}", files

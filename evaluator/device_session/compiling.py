@@ -122,13 +122,13 @@ class _Compilation(Generic[Key]):
         return self._subject
 
     def pause(self) -> None:
-        """Stop the child, also one that is just starting. Raises nothing."""
-        if self.done:
+        """Stop the child. One that is just starting is left at its start, and asked for nothing. Raises nothing."""
+        if self.done or self._paused_at is not None:
             return
-        with suppress(EvaluatorError):  # kept by `advance`
-            self._starting.result()
-        self.advance()
-        if self._subject is None or self._asked is None or self._paused_at is not None:
+        if self._subject is None:
+            with suppress(EvaluatorError):  # kept by `advance`
+                self._starting.result()
+            self._paused_at = time.monotonic()
             return
         try:
             self._subject.child.freeze()
@@ -138,11 +138,12 @@ class _Compilation(Generic[Key]):
             self._paused_at = time.monotonic()
 
     def resume(self) -> None:
-        if self._paused_at is None or self._subject is None or self._asked is None:
+        if self._paused_at is None:
             return
         paused_s, self._paused_at = time.monotonic() - self._paused_at, None
-        self._subject.child.thaw()
-        self._asked = replace(self._asked, deadline=self._asked.deadline + paused_s)
+        if self._subject is not None and self._asked is not None:
+            self._subject.child.thaw()
+            self._asked = replace(self._asked, deadline=self._asked.deadline + paused_s)
 
     def close(self) -> None:
         """End the child."""

@@ -25,6 +25,10 @@ def _key(environment: Mapping[str, str], compiler: bool) -> str:
 _PLAIN = _key({}, False)
 
 
+def _preload(language: LanguageAdapter | None) -> tuple[str, ...]:
+    return language.own_preloaded if language is not None else ()
+
+
 class PoolCache:
     """Pools of one device, each started on first use."""
 
@@ -47,22 +51,26 @@ class PoolCache:
     def is_plain(self, pool: ChildPool) -> bool:
         return pool is self._pools.get(_PLAIN)
 
-    def get(self, environment: Mapping[str, str], *, compiler: bool = False) -> ChildPool:
-        """Return the pool for children with these extra variables; `compiler` ones may run a C++ compiler."""
+    def get(self, environment: Mapping[str, str], *, compiler: bool = False, preload: Sequence[str] = ()) -> ChildPool:
+        """Return the pool for children with these extra variables; `compiler` ones may run a C++ compiler. Pools with
+        the same variables have the same `preload`."""
         key = _key(environment, compiler)
         with self._lock:  # threads that start children use pools, too
             starting = self._starting[key]
         with starting:  # of this pool alone: one with a compiler loaded takes seconds
             if key not in self._pools:
-                self._pools[key] = self._backend.pool(environment, compiler=compiler)
+                self._pools[key] = self._backend.pool(environment, compiler=compiler, preload=preload)
             return self._pools[key]
 
     def for_candidate(self, language: LanguageAdapter | None) -> ChildPool:
-        return self.get(self._environment(language))
+        # Some imports touch CUDA, which a fork server with a GPU must not.
+        preload = _preload(language) if self._backend.kind is DeviceKind.CPU else ()
+        return self.get(self._environment(language), preload=preload)
 
     def for_build(self, language: LanguageAdapter | None) -> ChildPool:
         """Return the pool for children that compile. They see no GPU: compiling needs none, and it may be in use."""
-        return self.get({**self._environment(language), **self._backend.build_environment()})
+        environment = {**self._environment(language), **self._backend.build_environment()}
+        return self.get(environment, preload=_preload(language))
 
     def _environment(self, language: LanguageAdapter | None) -> dict[str, str]:
         return dict(language.child_environment(self._backend.kind)) if language is not None else {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 
@@ -15,7 +16,10 @@ from evaluator.devices.base import DeviceBackend
 from evaluator.devices.device_sharing import DeviceSharing
 from evaluator.errors import ChildFault
 from evaluator.subject import Subject
-from evaluator.types import DeviceKind, Language, Problem
+from evaluator.types import DeviceKind, Language, Problem, Workload
+
+_LOOK_S = 0.25
+"""Between looks at who waits for the device, while Baselines compile."""
 
 
 class DeviceSession:
@@ -48,6 +52,18 @@ class DeviceSession:
         wait(self._warming)
         with self.sharing.exclusive(), self.comparators.paused():
             yield
+
+    def await_compiled(
+        self, problem: Problem, workloads: Sequence[Workload], modes: Sequence[str], limit_s: float
+    ) -> None:
+        """Wait until Baselines have compiled, or for `limit_s`. They stand still while another judge times."""
+        end = time.monotonic() + limit_s
+        with self.shared():
+            while (left_s := end - time.monotonic()) > 0:
+                if all(self.comparators.is_ready(problem, w, mode) for w in workloads for mode in modes):
+                    return
+                self.comparators.await_all(problem, workloads, modes, min(left_s, _LOOK_S))
+                self.sharing.yield_to_waiters()
 
     def freeze_while_waiting(self, subject: Subject) -> None:
         """Freeze a Candidate's child whenever this judge waits for the device, since others may time then.

@@ -161,9 +161,12 @@ class DeviceBackend(Protocol):
     def environment(self) -> Environment:
         """Return the versions that a result on this device depends on."""
 
-    def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
+    def pool(
+        self, environment: Mapping[str, str] | None = None, *, compiler: bool = False, preload: Sequence[str] = ()
+    ) -> ChildPool:
         """Return a new pool of caged children for this device, pinned for timing. With `compiler` they may have torch's
-        compiler loaded when they start, and are timed only after `place`. The caller closes it."""
+        compiler loaded when they start, and are timed only after `place`. `preload` names further modules to import
+        before children start. The caller closes it."""
 
     def build_environment(self) -> Mapping[str, str]:
         """Return variables for children that compile for this device without using it."""

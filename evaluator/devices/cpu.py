@@ -29,6 +29,7 @@ from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_ali
 from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.devices.cpu_threads import asked_threads, reserve_cores
 from evaluator.errors import CageError, ChildFault
+from evaluator.languages import optional_versions
 from evaluator.sandbox import symbols
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.process import ChildProcess
@@ -100,14 +101,17 @@ class CpuBackend:
             triton=None,
             compiler=_compiler_version(),
             threads=self.threads,
+            languages=optional_versions(),
         )
 
-    def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
+    def pool(
+        self, environment: Mapping[str, str] | None = None, *, compiler: bool = False, preload: Sequence[str] = ()
+    ) -> ChildPool:
         """Return children on the reserved cores. With `compiler` they are forked from a process that has torch's
         compiler loaded, on the other cores if `place` can move them."""
-        preload = (*_PRELOAD, *_COMPILER) if compiler else _PRELOAD
+        modules = (*_PRELOAD, *(_COMPILER if compiler else ()), *preload)
         openmp = {"OMP_NUM_THREADS": str(self.threads)} if self.threads > 1 else {}
-        policy = CagePolicy(environment={**_ENVIRONMENT, **openmp, **(environment or {})}, preload=preload)
+        policy = CagePolicy(environment={**_ENVIRONMENT, **openmp, **(environment or {})}, preload=modules)
         cpus = self.others if compiler and self.compiles_beside else self.cores
         return ChildPool(self.kind, cpus=cpus, policy=policy)
 

@@ -18,6 +18,7 @@ from evaluator.errors import CageError
 from evaluator.sandbox.process import ChildProcess
 
 _PAGE = 4096
+_INPUTS = "/memfd:inputs"
 _SEALINGS = 40
 _BEHIND = b"\xff"  # a NaN in floats of any width, -1 in integers
 _MAX_TENSOR_BYTES = 2 << 30
@@ -188,8 +189,10 @@ def _mappings(pid: int, inode: int) -> list[tuple[int, int]]:
     wanted, found = str(inode), []
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+            if _INPUTS not in line:  # hundreds are libraries
+                continue
             fields = line.split(maxsplit=5)
-            if len(fields) == 6 and fields[4] == wanted and fields[5].startswith("/memfd:inputs"):
+            if len(fields) == 6 and fields[4] == wanted and fields[5].startswith(_INPUTS):
                 low, _, high = fields[0].partition("-")
                 found.append((int(low, 16), int(high, 16)))
     return found

@@ -45,8 +45,9 @@ from evaluator.devices.cuda_memory import (
     mark_aliases,
 )
 from evaluator.devices.cuda_plan import ROUND_US, CallSize, plan_replays, plan_rotation
-from evaluator.devices.pools_ahead import PoolsAhead
+from evaluator.devices.pools_ahead import PoolsAhead, gpu_pool
 from evaluator.errors import CageError, ChildFault
+from evaluator.languages import optional_versions
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
@@ -138,14 +139,17 @@ class CudaBackend:
             triton=_triton_version(),
             cuda=torch.version.cuda,
             driver=self._nvml.facts()["driver"] if self._nvml else None,
+            languages=optional_versions(),
         )
 
-    def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
+    def pool(
+        self, environment: Mapping[str, str] | None = None, *, compiler: bool = False, preload: Sequence[str] = ()
+    ) -> ChildPool:
         """Return caged children that see this GPU alone, started already or now."""
-        del compiler
-        policy = cuda_children.policy(self._uuid, warpwright_native._cuda_target(), environment or {})
-        ahead = self._ahead.take(policy) if self._ahead is not None and self._cpus is None else None
-        return ahead or ChildPool(self.kind, cpus=self._cpus, policy=policy)
+        target, ahead = warpwright_native._cuda_target(), self._ahead if self._cpus is None else None
+        return gpu_pool(
+            self._uuid, target, environment or {}, preload=preload, compiler=compiler, cpus=self._cpus, ahead=ahead
+        )
 
     @property
     def compiles_beside(self) -> bool:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evaluator.cage.policy import CagePolicy
 from evaluator.languages import ADAPTERS
 
+COMPILER = "evaluator.child.gpu.compiler"
+"""The module that loads torch's compiler."""
 _PRELOAD = (
     *("torch", "evaluator.child.ops", "evaluator.child.gpu.device"),
     *(module for language in ADAPTERS.values() for module in language.preloaded),
 )
 
 
-def policy(uuid: str, target: str, environment: Mapping[str, str]) -> CagePolicy:
+def policy(uuid: str, target: str, environment: Mapping[str, str], preload: Sequence[str] = ()) -> CagePolicy:
     """Return the policy of a pool whose children see the GPU `uuid`, of architecture `target` ("sm_90a"), alone.
 
-    They load torch's compiler themselves, because it may touch CUDA, which must not happen before they are forked.
+    They are forked from a process that has imported the modules `preload`, too.
     """
-    return CagePolicy(environment={**gpu_environment(uuid, target), **environment}, preload=_PRELOAD)
+    return CagePolicy(environment={**gpu_environment(uuid, target), **environment}, preload=(*_PRELOAD, *preload))
 
 
 def build_environment(target: str) -> dict[str, str]:

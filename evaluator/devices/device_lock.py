@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,6 +21,18 @@ from evaluator.errors import LockTimeout
 _POLL_S = 0.0005
 
 WhileWaiting = Callable[[], AbstractContextManager[None]]
+
+
+class _Waiting(threading.local):
+    seconds = 0.0
+
+
+_waiting = _Waiting()
+
+
+def waited_s() -> float:
+    """Return the seconds that this thread has waited for devices so far."""
+    return _waiting.seconds
 
 
 class DeviceHold:
@@ -42,9 +55,13 @@ class DeviceHold:
         fcntl.flock(self._body, fcntl.LOCK_UN)
         try:
             if not (_try(self._gate, fcntl.LOCK_EX) and _try(self._body, kind)):
-                with self._while_waiting():
-                    self._acquire(self._gate, fcntl.LOCK_EX, deadline)
-                    self._acquire(self._body, kind, deadline)
+                start = time.monotonic()
+                try:
+                    with self._while_waiting():
+                        self._acquire(self._gate, fcntl.LOCK_EX, deadline)
+                        self._acquire(self._body, kind, deadline)
+                finally:
+                    _waiting.seconds += time.monotonic() - start
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from evaluator.cage.policy import CagePolicy
@@ -47,6 +47,30 @@ def _started(future: Future[ChildPool]) -> ChildPool | None:
         return None
 
 
+def gpu_pool(
+    uuid: str,
+    target: str,
+    environment: Mapping[str, str],
+    *,
+    preload: Sequence[str] = (),
+    compiler: bool,
+    cpus: frozenset[int] | None,
+    ahead: PoolsAhead | None,
+) -> ChildPool:
+    """Return the pool of children with this policy (`cuda_children.policy`), from `ahead` or started now.
+
+    Children with a `compiler` load it themselves where it cannot be loaded before they are forked. Raises CageError.
+    """
+    modules = (*preload, cuda_children.COMPILER) if compiler else preload
+    policy = cuda_children.policy(uuid, target, environment, modules)
+    try:
+        return (ahead and ahead.take(policy)) or ChildPool(DeviceKind.CUDA, cpus=cpus, policy=policy)
+    except CageError:
+        if not compiler:
+            raise
+        return ChildPool(DeviceKind.CUDA, cpus=cpus, policy=cuda_children.policy(uuid, target, environment, preload))
+
+
 def begin(device: str, *, builds: bool = False) -> PoolsAhead | None:
     """Begin to start the pools that a judge of "cuda:N" needs first, or with `builds` one that only builds.
 
@@ -61,6 +85,6 @@ def begin(device: str, *, builds: bool = False) -> PoolsAhead | None:
         return None
     policies = [cuda_children.policy(uuid, target, cuda_children.build_environment(target))]
     if not builds:
-        compiler = cuda_children.policy(uuid, target, compiler_environment(DeviceKind.CUDA))
+        compiler = cuda_children.policy(uuid, target, compiler_environment(DeviceKind.CUDA), (cuda_children.COMPILER,))
         policies = [compiler, cuda_children.policy(uuid, target, {}), *policies]
     return PoolsAhead(DeviceKind.CUDA, policies)

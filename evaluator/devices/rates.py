@@ -24,6 +24,9 @@ def matmul_gflops(device: torch.device, dtype: torch.dtype) -> float | None:
     size = _SIZES[device.type]
     try:
         left = torch.ones((size, size), dtype=torch.float32, device=device).to(dtype)
+        product = left @ left  # the first one loads the library, which takes longer than all that follow
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
         best, began = float("inf"), time.perf_counter()
         for _ in range(_TRIES):
             start = time.perf_counter()

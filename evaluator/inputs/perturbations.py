@@ -32,13 +32,15 @@ def perturb_last_places(tensors: Sequence[torch.Tensor], generator: torch.Genera
 
     By more than one unit they also move all together, as the rounding of a long sum of equal terms does. With `on_grid`
     multiples of a 64th stay where they are. The oracle's response shows how well the task is conditioned. Half
-    precisions stay as they are: an output is rounded by one of their units anyway.
+    precisions stay as they are, since an output is rounded by one of their units anyway, unless they are `denormal`.
     """
     ulps = how.ulps
     moved = []
     for tensor in tensors:
         copy = clone(tensor)
-        if tensor.dtype in (torch.float32, torch.float64) and tensor.numel():
+        if how.denormal and tensor.dtype in (torch.float16, torch.bfloat16) and tensor.numel():
+            overwrite(copy, _rounded_as_denormal(tensor, generator))
+        elif tensor.dtype in (torch.float32, torch.float64) and tensor.numel():
             own = on_device(generator, tensor.device)
             up = torch.randint(2, tensor.shape, generator=own, device=tensor.device, dtype=torch.int8)
             units = up.to(tensor.dtype) * 2 - (1 if ulps == 1 else 0)
@@ -49,6 +51,18 @@ def perturb_last_places(tensors: Sequence[torch.Tensor], generator: torch.Genera
             overwrite(copy, torch.where(moves, tensor * (1 + step), tensor))
         moved.append(copy)
     return tuple(moved)
+
+
+def _rounded_as_denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Move one in eight of the elements that are denormal by their unit, which moves a sum as rounding each of them
+    does: the result of a product that is denormal itself has no digits below that unit."""
+    kind = torch.finfo(tensor.dtype)
+    own = on_device(generator, tensor.device)
+    draw = torch.randint(16, tensor.shape, generator=own, device=tensor.device, dtype=torch.int8)
+    units = (draw == 0).to(torch.float64) - (draw == 1).to(torch.float64)
+    wide = tensor.double()
+    moves = (wide != 0) & (wide.abs() < kind.smallest_normal)
+    return torch.where(moves, wide + units * (kind.smallest_normal * kind.eps), wide).to(tensor.dtype)
 
 
 def extremes(draws: Sequence[Tensors]) -> Tensors | None:

@@ -45,6 +45,7 @@ class Rounding:
     on_grid: bool = False  # values on thresholds of comparisons are not moved
     # Where the rounding of sums makes limits too wide to tell anything, limits follow from the inputs' rounding alone.
     sums_optional: bool = False
+    denormal: bool = False  # half precisions move, too: a product of such values rounds to a whole denormal unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,7 @@ def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
-_COARSE = Rounding(ulps=1024, slack=100.0)  # a denormal number times a thousandth loses ten bits
+_COARSE = Rounding(ulps=1024, slack=100.0, denormal=True)  # a denormal number times a thousandth loses ten bits
 LARGE = ValueSet("100 times larger", _scaled(100.0))
 BEYOND = ValueSet("thousands of millions of times larger", _beyond, only_finite_results=True)
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4), _SWAMPED)

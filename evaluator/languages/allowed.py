@@ -12,22 +12,29 @@ class AllowedNames:
 
     A family is a label for modules with the same rule. `modules` and `members` give the family of `import NAME` and of
     `from MODULE import NAME`. `attributes` lists what a family's modules may be asked for; of an `open` family that is
-    every public name. `settable` are prefixes of switches that a Candidate may assign.
+    every public name. `values` are attributes that its values may be asked for. `settable` are prefixes of switches
+    that a Candidate may assign.
     """
 
     modules: Mapping[str, str] = field(default_factory=dict)
     members: Mapping[tuple[str, str], str] = field(default_factory=dict)
     attributes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     open: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
     settable: tuple[str, ...] = ()
 
 
 def union(*parts: AllowedNames) -> AllowedNames:
     """Return everything that any of the parts allows."""
+    attributes: dict[str, frozenset[str]] = {}
+    for part in parts:
+        for family, names in part.attributes.items():
+            attributes[family] = attributes.get(family, frozenset()) | names
     return AllowedNames(
         modules={name: family for part in parts for name, family in part.modules.items()},
         members={name: family for part in parts for name, family in part.members.items()},
-        attributes={family: names for part in parts for family, names in part.attributes.items()},
+        attributes=attributes,
         open=frozenset().union(*(part.open for part in parts)),
+        values=frozenset().union(*(part.values for part in parts)),
         settable=tuple(prefix for part in parts for prefix in part.settable),
     )

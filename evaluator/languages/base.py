@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from evaluator.errors import ChildError
 from evaluator.languages.allowed import AllowedNames
@@ -44,6 +45,14 @@ class BuildTarget:
     capability: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """The reason why a text in a language cannot be a Candidate, and its line."""
+
+    reason: str
+    line: int | None = None
+
+
 class LanguageAdapter(ABC):
     """Everything about one language that is said outside the cage. It reads source text, and it asks a caged child; it
     never runs a Candidate itself.
@@ -68,6 +77,15 @@ class LanguageAdapter(ABC):
     """The child's operation that compiles the language's own runtime for a GPU, once for all Candidates."""
     preloaded: tuple[str, ...] = ()
     """Modules that a GPU's fork server imports before it starts children."""
+    own_preloaded: tuple[str, ...] = ()
+    """Slow modules that only this language's children need: their fork server imports them, where `child_environment`
+    gives them one of their own and no GPU is shown to it."""
+    packages: tuple[str, ...] = ()
+    """The packages that a kernel needs besides torch, as pip names them."""
+    optional: tuple[str, ...] = ()
+    """The distributions that the extra `.[NAME]` of pyproject.toml installs, without which it is not offered."""
+    names_elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Its name in other projects, by export format. Without one it is Python there."""
 
     @abstractmethod
     def recognises(self, source: str, names: frozenset[str]) -> bool:
@@ -83,6 +101,20 @@ class LanguageAdapter(ABC):
 
     def refuses(self, kind: DeviceKind, dtypes: Iterable[str]) -> str | None:
         """Return the reason why Workloads with such dtypes cannot be judged on this device, or None."""
+        return None
+
+    def missing(self, kind: DeviceKind) -> str | None:
+        """Return what this machine lacks to judge the language on such a device, and the remedy. None if nothing."""
+        del kind
+        absent = [name for name in self.optional if version(name) is None]
+        if not absent:
+            return None
+        extra = f"'warpwright[{self.language.value}]'"
+        return f"{' and '.join(absent)} is not installed where kernels are judged: pip install {extra}"
+
+    def objection(self, tree: ast.Module) -> Objection | None:
+        """Return why a parsed text in this language cannot be a Candidate, or None."""
+        del tree
         return None
 
     def build(self, child: ChildProcess, kind: DeviceKind, target: BuildTarget) -> BuildFacts:
@@ -110,6 +142,14 @@ def build_by_importing(child: ChildProcess, kind: DeviceKind) -> BuildFacts:
         text = error.message if error.kind == "CompileError" else error.trace
         return BuildFacts(error=str(error), line=line_in_candidate(text), log=error.message or error.trace)
     return BuildFacts(resources={"kernels": found.get("kernels", [])})
+
+
+def version(distribution: str) -> str | None:
+    """Return the version of an installed package, read without importing it."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def line_in_candidate(text: str) -> int | None:

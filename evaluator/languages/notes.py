@@ -14,6 +14,8 @@ class Topic(StrEnum):
     MATMUL = "matmul"
     SKINNY = "skinny"
     """A product of few rows, which waits for its weights."""
+    ATTENTION = "attention"
+    """Two products with a softmax between them."""
     ALWAYS = "always"
     MEMORY = "memory"
     """Memory traffic may be the limit."""

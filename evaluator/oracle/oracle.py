@@ -32,7 +32,12 @@ Result = tuple[Any, list[torch.Tensor]]  # one call's claimed result, and its te
 
 
 class Oracle(ReferenceModel):
-    """Gives the Model's outputs for inputs and parameters, and limits from the errors of an honest implementation."""
+    """Gives the Model's outputs for inputs and parameters, and limits from the errors of an honest implementation.
+
+    `together_bytes` limits the inputs of the calls whose limits are computed at once.
+    """
+
+    together_bytes = 256 << 20
 
     def __init__(
         self, problem: Problem, subject: Subject, sizes: Mapping[str, Any], generator: torch.Generator
@@ -135,6 +140,36 @@ class Oracle(ReferenceModel):
             if self._on_grid is None:  # the first call is always a draw
                 self._on_grid = values.on_grid(calls[0])
             how = [replace(one, on_grid=one.on_grid or self._on_grid) for one in how]
+        found = [
+            expected
+            for some in self._together(calls)
+            for expected in self._expect_together(tree, calls[some], how[some])
+        ]
+        if self._own_constants is None and calls:  # the first call is a draw: is it informative?
+            self._own_constants = self.in_float64 and not found[0].complete
+            if self._own_constants:  # it may be with constants in the reference's precision
+                other = self.expect(tree, calls, rounding)
+                self._own_constants, self.in_float64 = self.in_float64 and other[0].complete, True
+                found = other if self._own_constants else found
+        return found
+
+    def _together(self, calls: Sequence[Sequence[torch.Tensor]]) -> Iterator[slice]:
+        """Yield the slices of `calls` to compute at once: all of them where they are small or state connects them.
+
+        The float64 results for one call take up to sixteen times the bytes of its inputs until its limits are known.
+        """
+        begin, size = 0, 0
+        for index, call in enumerate(calls):
+            more = sum(tensor.numel() * tensor.element_size() for tensor in call)
+            if index > begin and size + more > self.together_bytes and not self._stateful:
+                yield slice(begin, index)
+                begin, size = index, 0
+            size += more
+        yield slice(begin, len(calls))
+
+    def _expect_together(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]
+    ) -> list[Expected]:
         nudged = [perturbations.perturb_last_places(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._run_as_is(tree, calls)
         wide, moved = self._run_groups_in_float64(tree, [calls, nudged])
@@ -152,12 +187,6 @@ class Oracle(ReferenceModel):
         for index, one in enumerate(how):
             if one.sums_optional and not found[index].informative:
                 found[index] = self._make_expected(own[index], wide[index], near[index][:1], calls[index], changed)
-        if self._own_constants is None and calls:  # the first call is a draw: is it informative?
-            self._own_constants = self.in_float64 and not found[0].complete
-            if self._own_constants:  # it may be with constants in the reference's precision
-                other = self.expect(tree, calls, rounding)
-                self._own_constants, self.in_float64 = self.in_float64 and other[0].complete, True
-                found = other if self._own_constants else found
         return found
 
     def expect_strictly(

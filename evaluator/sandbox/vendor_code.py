@@ -5,6 +5,8 @@ The judge compares a child's mapped code with the vendor libraries on its own di
 
 from __future__ import annotations
 
+import os
+import re
 import struct
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -19,12 +21,8 @@ _LOOKS = 5  # pages to compare
 _LEAST_BYTES = 64 << 10  # a vendor library's code is larger
 _EXECUTABLE = 1  # PF_X
 _PATTERNS = ("*.libs/*.so*", "torch/lib/*.so*", "mkl/**/*.so*")
-_SYSTEM = (
-    "/usr/lib/**/lib*blas*.so*",
-    "/usr/lib/**/libmkl*.so*",
-    "/usr/lib/**/libdnnl*.so*",
-    "/usr/lib/**/liblapack*.so*",
-)
+_SYSTEM = "/usr/lib"
+_SYSTEM_NAMES = re.compile(r"lib(.*blas|mkl|dnnl|lapack).*\.so.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,9 @@ def code_segments() -> tuple[Code, ...]:
     """Return the executable segments of every vendor library that is installed here."""
     packages = Path(sysconfig.get_paths()["purelib"])
     found = [path for pattern in _PATTERNS for path in packages.glob(pattern)]
-    found += [path for pattern in _SYSTEM for path in Path("/").glob(pattern.lstrip("/"))]
+    # One walk: a glob for each name takes ten times as long, in the first verdict of every judge.
+    for folder, _, names in os.walk(_SYSTEM):
+        found += [Path(folder, name) for name in names if _SYSTEM_NAMES.fullmatch(name)]
     return tuple(code for path in sorted(set(found)) if path.is_file() for code in _segments(path))
 
 

@@ -162,7 +162,7 @@ class _Checker:
             return True
         family = self._family(base)
         if family is None:
-            return name in _OF_VALUES
+            return name in _OF_VALUES or name in _ALLOWED.values
         if family == "nn":
             return name[:1].isupper()
         return family in _ALLOWED.open or name in _ALLOWED.attributes.get(family, ())

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluator.errors import ProblemError, Rejection
-from evaluator.languages import ADAPTERS
+from evaluator.languages import ADAPTERS, adapter
 from evaluator.problem import decode_source
 from evaluator.types import Candidate, LibraryPolicy, Problem, Stage, Verdict, content_hash
 
@@ -83,6 +83,9 @@ def screen(problem: Problem, candidate: Candidate) -> Screened:
     tree = _parse(text)
     _check_model(tree)
     _check_tampering(tree)
+    objection = adapter(candidate.language).objection(tree)
+    if objection is not None:
+        raise _invalid(objection.reason, objection.line)
     libraries = tuple(sorted(set(_libraries(tree))))
     if libraries and problem.allow_library is LibraryPolicy.FORBIDDEN:
         named = ", ".join(libraries)

@@ -58,7 +58,7 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     shown = [workload for workload in problem.workloads_for(judge.backend.kind) if not workload.held_out]
     _prepare(judge, problem, shown, modes)
     if patience_s == math.inf:
-        comparators.await_all(problem, shown, modes, patience_s)
+        judge.session.await_compiled(problem, shown, modes, patience_s)
     else:
         _await(judge, problem, shown, modes if known else [mode for mode in _SOON if mode in modes], patience_s)
     ready = [mode for mode in modes if all(comparators.is_ready(problem, w, mode) for w in shown)]
@@ -85,7 +85,7 @@ def _await(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Seq
     comparators.advance()
     while time.monotonic() < end and not all(comparators.is_ready(problem, w, m) for w in shown for m in modes):
         if not judge.check_stage.prepare_ahead(problem):
-            comparators.await_all(problem, shown, modes, end - time.monotonic())
+            judge.session.await_compiled(problem, shown, modes, end - time.monotonic())
         comparators.advance()
 
 

@@ -31,6 +31,7 @@ def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
     try:
         with trial.clock.during(Stage.SCREEN):
             signature = screen(problem, candidate).signature
+            trial.check_language()
         with trial.clock.during(Stage.BUILD):
             facts = _compile(judge.session, judge.children, trial, _capability(judge.device))
         if facts.error is not None:

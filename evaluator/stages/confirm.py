@@ -142,18 +142,18 @@ _Found = tuple[dict[str, Any], dict[str, Any]]
 
 def _begin_tools(beside: ThreadPoolExecutor, judge: Judge, trial: Trial, reference: Subject) -> Future[_Found]:
     """Run tools in a thread. A child of their own constructs the module, since that may end it. Raises Rejection."""
+    why = sanitizer.unavailable(trial.candidate, judge.tool_history)
+    if why and counters.unavailable(judge.tool_history.broken):
+        return beside.submit(_run_tools, judge, None, why)
     with judge.children.start(trial.candidate, Stage.CONFIRM) as subject, judge.session.shared():
-        application, why = _application(judge, trial, subject, reference)
+        application, why = _application(judge, trial, subject, reference, why)
     return beside.submit(_run_tools, judge, application, why)
 
 
 def _application(
-    judge: Judge, trial: Trial, subject: Subject, reference: Subject
+    judge: Judge, trial: Trial, subject: Subject, reference: Subject, why: str
 ) -> tuple[TargetApplication | None, str]:
-    """Return the application for tools, None if no tool can run, and why compute-sanitizer cannot, or ""."""
-    why = sanitizer.unavailable(trial.candidate, judge.tool_history)
-    if why and counters.unavailable(judge.tool_history.broken):
-        return None, why
+    """Return the application for tools, None if it cannot be made, and why compute-sanitizer cannot run, or ""."""
     built = judge.children.files(trial.candidate)
     application = TargetApplication.of(trial.problem, trial.candidate, judge.device, built)
     no_calls = add_small_calls(application, subject, reference, trial.generator, trial.workloads)

@@ -256,10 +256,7 @@ def _screen_for_device(trial: Trial) -> Screened:
     screened = screen(trial.problem, trial.candidate)
     if not trial.workloads:
         raise Rejection(Verdict.INVALID_REFERENCE, Stage.SCREEN, f"no workload applies to {trial.kind}")
-    dtypes = tuple(v for workload in trial.workloads for v in workload.sizes.values() if isinstance(v, str))
-    why = trial.adapter.refuses(trial.kind, dtypes)  # texts among sizes are dtypes, by convention
-    if why is not None:
-        raise Rejection(Verdict.INVALID_SUBMISSION, Stage.SCREEN, why, check="device")
+    trial.check_language()
     return screened
 
 

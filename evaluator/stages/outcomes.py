@@ -17,7 +17,7 @@ from evaluator.recipe_sizes import domain_in_words
 from evaluator.screening.screen import Screened
 from evaluator.stages.time_candidate import Times
 from evaluator.stages.trial import Trial
-from evaluator.types import Device, Environment, Evaluation, Measurement, Ratio, Verdict
+from evaluator.types import Device, Environment, Evaluation, Measurement, Ratio, Stage, Verdict
 
 _DEVICE_FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
 
@@ -48,7 +48,8 @@ def passed(
     if headline is None:
         reason = "right on every check; not timed, because this device only interprets the language"
     else:
-        late = trial.baseline.pending if trial.baseline is not None else ()
+        # A confirmation waits for all Baselines.
+        late = trial.baseline.pending if trial.baseline is not None and trial.clock.stage is not Stage.CONFIRM else ()
         so_far = f" so far ({', '.join(late)} still compiling)" if late else ""
         reason = f"right on every check; {headline.value:.2f}x the fastest baseline{so_far}"
     reason = f"{reason}; {note}" if note else reason

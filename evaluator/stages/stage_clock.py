@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from evaluator.devices.device_lock import waited_s
 from evaluator.languages import adapter
 from evaluator.types import Candidate, Stage
 
@@ -14,7 +15,7 @@ _COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo
 
 
 class StageClock:
-    """The seconds of each stage, and the current stage."""
+    """The seconds of each stage, without the waiting for a device that another judge times on; the current stage."""
 
     def __init__(self) -> None:
         self.duration_s: dict[str, float] = {}
@@ -23,11 +24,12 @@ class StageClock:
     @contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
         self.stage = stage
-        start = time.perf_counter()
+        start, waited = time.perf_counter(), waited_s()
         try:
             yield
         finally:
-            spent = self.duration_s.get(str(stage), 0.0) + time.perf_counter() - start
+            took = time.perf_counter() - start - (waited_s() - waited)
+            spent = self.duration_s.get(str(stage), 0.0) + took
             self.duration_s[str(stage)] = round(spent, 4)
 
 

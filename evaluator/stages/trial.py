@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import torch
 
+from evaluator.errors import Rejection
 from evaluator.languages import adapter
 from evaluator.languages.base import LanguageAdapter
 from evaluator.stages.stage_clock import StageClock, first_call_limit_s
-from evaluator.types import BaselineReport, Candidate, DeviceKind, Problem, Workload
+from evaluator.types import BaselineReport, Candidate, DeviceKind, Problem, Stage, Verdict, Workload
 
 
 def secret_generator() -> torch.Generator:
@@ -57,6 +58,14 @@ class Trial:
     @property
     def adapter(self) -> LanguageAdapter:
         return adapter(self.candidate.language)
+
+    def check_language(self) -> None:
+        """Raise Rejection if the Candidate's language cannot be judged here, or not for the Problem's dtypes."""
+        dtypes = tuple(v for one in self.workloads for v in one.sizes.values() if isinstance(v, str))
+        # Texts among sizes are dtypes, by convention.
+        why = self.adapter.missing(self.kind) or self.adapter.refuses(self.kind, dtypes)
+        if why is not None:
+            raise Rejection(Verdict.INVALID_SUBMISSION, Stage.SCREEN, why, check="device")
 
     @property
     def is_timed(self) -> bool:

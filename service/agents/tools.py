@@ -263,7 +263,7 @@ class Tools:
             candidate_id, where, query = rows[0]["candidate_id"], f"/problems/{problem_id}", {"device": device}
         candidate = await caller.get(f"/candidates/{candidate_id}")
         if form == "file":
-            text = await caller.text(f"{where}/download", **query)
+            text = await caller.text(f"{where}/download", **query, held_out="false")
         else:
             text = await caller.text(f"/candidates/{candidate_id}/source")
         champion = next(

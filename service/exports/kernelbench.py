@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from evaluator.types import Language
+from evaluator.languages import adapter
 from service.exports.base import Export, Format
 from service.exports.parts.embed import raw_literal
 from service.exports.parts.files import archive
@@ -48,7 +48,7 @@ def build(export: Export) -> bytes:
     future, text = kernel_module(export, taken="UnguardedModelNew")
     if not _same_weights(export):
         text = renamed(text) + _WEIGHTS.format(reference=raw_literal(export.problem.source))
-    backend = "triton" if export.candidate.language is Language.TRITON else "cuda"
+    backend = adapter(export.candidate.language).names_elsewhere.get("kernelbench", "cuda")
     where = f"level {level}, problem {number}" if told else "not a problem of KernelBench: rename the file"
     about = f'"""{header(export, alone=True)}\nKernelBench: {where}; backend {backend}.\n"""\n\n'
     return archive(RUN, {f"level_{level}_problem_{number}_sample_0_kernel.py": about + future + text})

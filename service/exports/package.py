@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from evaluator.languages import adapter
 from service.exports.base import Export, Format, file_stem
 from service.exports.parts.embed import one_line
 from service.exports.parts.files import archive, check_module, evidence, kernel_files
@@ -90,7 +91,7 @@ def build(export: Export) -> bytes:
     about = (
         one_line(export.problem.name) + f", a kernel for {export.device_kind.value}, verified and timed by Warpwright."
     )
-    dependencies = ["torch>=2.8"] + ["triton"] * ("triton" in export.candidate.language.value)
+    dependencies = ["torch>=2.8", *adapter(export.candidate.language).packages]
 
     def filled(text: str) -> str:
         return (

@@ -11,11 +11,8 @@ from service.exports.parts.native import helper, renamed
 from service.exports.parts.template import template
 from service.exports.parts.verified import verified_text
 
-_RULE = "# " + "-" * 114
 _AFTER = """except Exception as _ww_error:  # no compiler, no Triton, another version: the reference answers
     ModelNew, _ww_missing = None, f"the kernel does not run here: {type(_ww_error).__name__}: {_ww_error}"
-else:
-    _ww_missing = None
 """
 _AFTER_NATIVE = """if _ww_replaced is not None:  # another kernel's, which gets what it has not
     vars(_ww_replaced).update({**vars(_ww_native), **vars(_ww_replaced)})
@@ -32,13 +29,12 @@ def build(export: Export) -> str:
         f'"""{header(export)}"""\n',
         *([future] if future else []),
         template("top", export) + (template("top_native", export) if native else ""),
-        f"try:  # {_RULE[2:80]} the kernel, as it was verified",
+        f"try:  # {'-' * 78} the kernel, as it was verified",
         indented(renamed(source)),
         _AFTER + (_AFTER_NATIVE if native else ""),
-        f"{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
+        "# The reference that it was verified against. It runs where the kernel may not, and in --check.",
         f"_WW_REFERENCE = {raw_literal(export.problem.source)}",
         template("load", export).replace("@VERIFIED@", verified_text(export)),
-        f"{_RULE}\n\n",
         template("guard", export),
         _MADE,
         f"_WW_NATIVE = {raw_literal(native)}\n" if native else "",

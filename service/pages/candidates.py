@@ -20,7 +20,7 @@ from service.identity.principal import Principal, Reads
 from service.pages.gates import flat, report, why_not
 from service.rendering.charts.times import rooflines, strips, workload_times
 from service.rendering.diffs import diff
-from service.rendering.highlighting import highlight
+from service.rendering.highlighting import highlight, highlight_chat
 from service.rendering.templates import page
 from service.routers.downloads import KernelFormat, collect, deciding_evaluation, send
 
@@ -105,7 +105,8 @@ def show_proposal(context: Ctx, who: Reads, id: CandidateId) -> Response:
         proposal = proposals.of_candidate(session, id, project_id=who.project_id)
     if proposal is None:
         raise NotFound("The Proposal of this Candidate is private to its project, or was deleted.")
-    return page("candidate_proposal.html", **values, proposal=proposal)
+    prompt, reply = highlight_chat(proposal.prompt or ""), highlight_chat(proposal.reply or "")
+    return page("candidate_proposal.html", **values, proposal=proposal, prompt=prompt, reply=reply)
 
 
 @router.get("/candidates/{id}/samples")

@@ -21,6 +21,7 @@ router = APIRouter()
 
 AWAY = timedelta(minutes=15)
 MOST_WORKERS = 100
+_UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("bytes", 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class DeviceActivity:
     evaluations: int
     share: float
     observed: Mapping[str, Any]
+    facts: tuple[tuple[str, str], ...]
 
 
 @router.get("/fleet")
@@ -68,4 +70,22 @@ def _activity(view: DeviceView, hours: Sequence[DeviceHour], present: datetime) 
         evaluations=sum(one.evaluations for one in hours),
         share=min(1.0, sum(busy) / sum(lengths)),
         observed=view.observed or (told[-1] if told else {}),
+        facts=tuple(_fact(key, value) for key, value in view.device.facts.items()),
     )
+
+
+def _fact(key: str, value: Any) -> tuple[str, str]:
+    """Return a label and a value with its unit for a fact about a device, such as `l2_bytes`."""
+    words = key.replace("_", " ").replace("sms", "SMs").replace(" sm", " SM").replace("nvml", "NVML")
+    if isinstance(value, int | float) and words.endswith(" bytes per s"):
+        words, value = words.removesuffix(" bytes per s"), f"{value / 1e9:,.0f} GB/s"
+    elif isinstance(value, int | float) and words.endswith(" bytes"):
+        unit, size = next((unit, size) for unit, size in _UNITS if value >= size or size == 1)
+        words, value = words.removesuffix(" bytes"), f"{value / size:,.4g} {unit}"
+    elif words.endswith((" w", " mhz")):
+        words, _, unit = words.rpartition(" ")
+        value = None if value is None else f"{value:g} {'W' if unit == 'w' else 'MHz'}"
+    elif isinstance(value, list | tuple):
+        value = ", ".join(map(str, value))
+    value = "not recorded" if value is None else value
+    return words[:1].upper() + words[1:], str(value)

@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import IO, Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -17,6 +18,7 @@ from db.engine import read_session
 from db.recording import export_run
 from db.repositories import candidates, evaluations, leaderboard, problems, runs
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
+from prompts.redact import without_held_out
 from service.context import Ctx
 from service.errors import Conflict, NotFound, TooManyRequests
 from service.exports import DEFAULT, KERNELS, Export, Unsupported, file_stem
@@ -53,6 +55,9 @@ KernelFormat = Annotated[
     ),
     AfterValidator(_in_table),
 ]
+HeldOut = Annotated[
+    bool, Query(description="Whether the file has the workloads that are held out: not for proposers of kernels.")
+]
 _ARCHIVE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A zip of JSON lines; `manifest.json` names the SHA-256 of every other member.",
@@ -73,7 +78,7 @@ _ONE_AT_A_TIME = threading.Lock()
     responses={**_FILE, **errors(404, 409)},
     summary="Download the best kernel of a Run",
 )
-def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT) -> Response:
+def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT, held_out: HeldOut = True) -> Response:
     """Send the Champion; without one, the best Candidate so far, and the file says that it is not confirmed."""
     with read_session(context.engine) as session, refusals():
         run = runs.get(session, id, project_id=who.project_id)
@@ -81,7 +86,7 @@ def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT) ->
         if best is None:
             raise NotFound("No Candidate of this Run has passed yet.", slug="no-kernel", title="No kernel yet")
         export = collect(who, session, best, run.device_kind)
-    return send(export, form)
+    return send(export if held_out else shown(export), form)
 
 
 @router.get(
@@ -97,6 +102,7 @@ def of_problem(
     id: ProblemId,
     device: Annotated[DeviceKind, Query(description="The device kind.")],
     form: KernelFormat = DEFAULT,
+    held_out: HeldOut = True,
 ) -> Response:
     """Send the fastest Champion on that kind of device."""
     with read_session(context.engine) as session, refusals():
@@ -108,7 +114,7 @@ def of_problem(
                 f"This Problem has no Champion on {device.value} yet.", slug="no-kernel", title="No kernel yet"
             )
         export = collect(who, session, best.candidate_id, device)
-    return send(export, form)
+    return send(export if held_out else shown(export), form)
 
 
 @router.get(
@@ -179,6 +185,22 @@ def collect(who: Principal, session: Session, candidate_id: str, device_kind: De
         dated=view.created_at,
         proposed_by=" ".join(part for part in (view.proposer, view.model, f"({view.operator})") if part),
     )
+
+
+def shown(export: Export) -> Export:
+    """Return the export without workloads that are held out, for proposers: there its guard is narrower, too."""
+    known = {workload.name for workload in export.problem.workloads if not workload.held_out}
+    problem = replace(
+        export.problem,
+        source=without_held_out(export.problem.source),
+        workloads=tuple(workload for workload in export.problem.workloads if workload.name in known),
+    )
+    evaluation = export.evaluation
+    measured = tuple(one for one in evaluation.measurements if one.workload in known) if evaluation else ()
+    if evaluation is not None and measured:
+        evaluation = replace(evaluation, measurements=measured)
+    facts = tuple(fact for fact in export.facts if fact.workload in known)
+    return replace(export, problem=problem, evaluation=evaluation, facts=facts)
 
 
 def deciding_evaluation(found: Sequence[Evaluation]) -> Evaluation | None:

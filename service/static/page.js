@@ -1,7 +1,9 @@
 // What every page does: times in the reader's zone, and what htmx must not do while somebody is copying text.
+// On a narrow page the view that is shown is not to be beyond the edge of its list.
 import { showTimes } from "./times.js";
 
 showTimes();
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 setInterval(() => showTimes(), 30000);
 document.addEventListener("htmx:after:swap", () => showTimes());
 // A part that is refreshed in the background leaves a selection alone; the next event refreshes it again.

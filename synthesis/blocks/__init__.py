@@ -3,9 +3,16 @@
 A block owns masks, clamps, positions, pipelining, guards against infinities, the launch and its Tunables. Slots hold
 any element-wise expression: a prologue on each operand, a score, an epilogue.
 
-- `product`: skinny matrix products (few rows), several at a time, with dequantisation inside.
-- `attention`: softmax(q k) v over one pass of the keys, with the keys split among programs where rows are few.
+- `product`: skinny matrix products (few rows), several at a time, with dequantisation (8 and 4 bits, scales by column
+  or group) and low-rank terms inside, and a norm's statistics beside. `multiply` writes its kernels, `factors` moves
+  scales out of its sums, `narrow` makes operands of integers.
+- `attention`: softmax(q k) v over one pass of the keys, with the keys split among programs where rows are few, and
+  values that are part of the keys' tile (latent caches). `attend` writes its kernels.
 - `groups`: statistics over groups of channels, then an element-wise result.
+- `batch`: statistics of each channel over the batch, then the normalised batch.
+- `pool`: largest elements and means of windows.
+- `scan`: sums of all elements up to each.
+- `extreme`: positions of the largest or least elements.
 
 `rewrite.use_blocks` finds them in a Program.
 """

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "o2 m n j row peak total acc parts span score zero larger shift weights scale q k v pair start end product out at"
+    " j_q j_k j_v j_n j_q_rest j_k_rest q_rest k_rest q_column k_column v_column q_inside k_inside v_inside row_inside"
 )
 
 
@@ -24,7 +25,8 @@ def write_kernel(block: Attention, name: str, loads: list[Node], sizes: list[str
     ready = _before_loop(block, pen)
     _loop(block, pen, ready)
     _store(block, pen)
-    constants = ["ROWS", "BLOCK", "DEPTH", "DEPTH_V", "SPLIT", "INDEX", "TYPE"]
+    constants = ["ROWS", "BLOCK", "DEPTH", *(["REST"] if block.pieces else []), "DEPTH_V"]
+    constants += ["SPLIT", "EVEN", "INDEX", "TYPE"]
     parameters = ", ".join([*pointers, *sizes, "span", *(f"{c}: tl.constexpr" for c in constants)])
     return "\n".join(["@triton.jit", f"def {name}({parameters}):", *pen.lines]), pen.pieces
 
@@ -49,43 +51,79 @@ def _head(block: Attention, row: Affine) -> list[str]:
     return lines
 
 
+def _pieces(block: Attention) -> list[tuple[str, str, str]]:
+    """Return the pieces of the queries' depth: what their names end with, their first column, and their extent."""
+    return [("", "", "DEPTH"), *([("_rest", "DEPTH + ", "REST")] if block.pieces else [])]
+
+
 def _before_loop(block: Attention, pen: Pen) -> dict[str, dict[int, str]]:
     """Write the queries and what the loop starts from. Return what is loaded for keys and values already."""
     depth, depth_v = block.found.q.shape[-1], block.shape[-1]
-    pen.lines += ["    j_q = tl.arange(0, DEPTH)[None, :]", f"    q_column = j_q < {whole(depth)}"]
-    pen.lines.append("    q_inside = row_inside & q_column")
-    w = pen.writer({"o2", "m"}, "    ", masks=("q_inside", "row_inside", "q_column"), column="j_q")
-    q = w.operand(block.q, "q_tile")
+    for end, first, extent in _pieces(block):
+        pen.lines += [f"    j_q{end} = {first}tl.arange(0, {extent})[None, :]"]
+        pen.lines += [
+            f"    q_column{end} = j_q{end} < {whole(depth)}",
+            f"    q_inside{end} = row_inside & q_column{end}",
+        ]
+        masks = (f"q_inside{end}", "row_inside", f"q_column{end}")
+        w = pen.writer({"o2", "m"}, "    ", masks=masks, column=f"j_q{end}")
+        q = w.operand(block.q, "q_tile")
+        pen.lines.append(f"    q{end} = tl.broadcast_to({q}, [ROWS, {extent}])")
     pen.lines += [
-        f"    q = tl.broadcast_to({q}, [ROWS, DEPTH])",
         '    peak = tl.full([ROWS, 1], float("-inf"), tl.float32)',
         "    total = tl.zeros([ROWS, 1], tl.float32)",
         "    acc = tl.zeros([ROWS, DEPTH_V], tl.float32)",
         f"    end = tl.minimum(tl.program_id(2) * span + span, {whole(block.keys)})",
     ]
     ready = {}
-    for letter, operand, extent, columns in (("k", block.k, depth, "DEPTH"), ("v", block.v, depth_v, "DEPTH_V")):
-        pen.lines.append(f"    j_{letter} = tl.arange(0, {columns})[None, :]")
-        pen.lines.append(f"    {letter}_column = j_{letter} < {whole(extent)}")
-        w = pen.writer({"n"}, "    ", masks=("", "", f"{letter}_column"), column=f"j_{letter}")
-        ready[letter] = w.before_loop(operand, "BLOCK")
+    tiles = [(f"k{end}", block.k, depth, first, columns) for end, first, columns in _pieces(block)]
+    for name, operand, width, first, columns in (*tiles, ("v", block.v, depth_v, "", "DEPTH_V")):
+        if name == "v" and block.shared:
+            continue
+        upright = block.upright and name != "v"
+        pen.lines.append(f"    j_{name} = {first}tl.arange(0, {columns})[{':, None' if upright else 'None, :'}]")
+        pen.lines.append(f"    {name}_column = j_{name} < {whole(width)}")
+        w = pen.writer({"n"}, "    ", masks=("", "", f"{name}_column"), column=f"j_{name}")
+        ready[name] = {} if upright else w.before_loop(operand, "BLOCK")
     return ready
+
+
+def _keys(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> str:
+    """Write the products of queries and keys. Return the name of the first keys."""
+    names = []
+    turned = "{}" if block.upright else "tl.trans({})"
+    for end, _, _ in _pieces(block):
+        name = f"k{end}"
+        pen.lines.append(f"        {name}_inside = key_inside & {name}_column")
+        masks = (f"{name}_inside", "key_inside", f"{name}_column")
+        w = pen.writer({"n"}, "        ", masks=masks, column=f"j_{name}", ready=ready[name])
+        names.append(w.operand(block.k, "k_tile"))
+        before = ", product" if end else ""
+        tile = turned.format(names[-1])
+        pen.lines.append(f'        product = tl.dot(q{end}, {tile}{before}, input_precision="ieee")')
+    return names[0]
+
+
+def _keys_inside(where: str) -> list[str]:
+    """Return the lines that number the keys of a step, along the rows or the columns of a tile."""
+    shape = "[BLOCK, 1]" if where == ":, None" else "[1, BLOCK]"
+    return [
+        f"        n = (start + tl.arange(0, BLOCK)[{where}]).to(INDEX)",
+        f"        key_inside = tl.full({shape}, True, tl.int1) if EVEN else n < end",
+    ]
 
 
 def _loop(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> None:
     """Write the steps over the keys: products, the peak so far, and sums relative to it."""
     pen.lines += [
         "    for start in range(tl.program_id(2) * span, end, BLOCK):",
-        "        n = (start + tl.arange(0, BLOCK)[:, None]).to(INDEX)",
-        "        key_inside = n < end",
-        "        k_inside = key_inside & k_column",
+        *_keys_inside("None, :" if block.upright else ":, None"),
     ]
-    masks = ("k_inside", "key_inside", "k_column")
-    k = pen.writer({"n"}, "        ", masks=masks, column="j_k", ready=ready["k"]).operand(block.k, "k_tile")
+    k = _keys(block, pen, ready)
+    pen.lines += _keys_inside(":, None") if block.upright else []
     pen.lines += [
-        f'        product = tl.dot(q, tl.trans({k}), input_precision="ieee")',
         "        j_n = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)",
-        "        n_column = j_n < end",
+        "        n_column = tl.full([1, BLOCK], True, tl.int1) if EVEN else j_n < end",
         "        n_inside = row_inside & n_column",
     ]
     masks, given = ("n_inside", "row_inside", "n_column"), {id(block.found.product): "product"}
@@ -97,10 +135,13 @@ def _loop(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> None:
         "        weights = tl.exp2((score - shift) * 1.4426950408889634)",
         "        scale = tl.exp2((peak - shift) * 1.4426950408889634)",
         "        total = total * scale + tl.sum(weights, axis=1, keep_dims=True)",
-        "        v_inside = key_inside & v_column",
     ]
-    masks = ("v_inside", "key_inside", "v_column")
-    v = pen.writer({"n"}, "        ", masks=masks, column="j_v", ready=ready["v"]).operand(block.v, "v_tile")
+    if block.shared:
+        v = k
+    else:
+        pen.lines.append("        v_inside = key_inside & v_column")
+        masks = ("v_inside", "key_inside", "v_column")
+        v = pen.writer({"n"}, "        ", masks=masks, column="j_v", ready=ready["v"]).operand(block.v, "v_tile")
     pen.lines += [
         f'        acc = tl.dot(weights.to(TYPE), {v}, acc * scale, input_precision="ieee")',
         "        peak = larger",
@@ -127,12 +168,12 @@ def _store(block: Attention, pen: Pen) -> None:
 JOIN = '''@triton.jit
 def join_parts(
     parts_ptr, peaks_ptr, totals_ptr, out_ptr, parts, depth,
-    PARTS: tl.constexpr, DEPTH: tl.constexpr, SAFE: tl.constexpr
+    PARTS: tl.constexpr, COLUMNS: tl.constexpr, SAFE: tl.constexpr
 ):
     """Join the parts of one row, each relative to its own peak."""
     row = tl.program_id(0).to(tl.int64)
     part = tl.arange(0, PARTS)[:, None]
-    j = tl.arange(0, DEPTH)[None, :]
+    j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
     peaks = tl.load(peaks_ptr + row * parts + part, mask=part < parts, other=float("-inf"))
     totals = tl.load(totals_ptr + row * parts + part, mask=part < parts, other=0.0)
     values = tl.load(parts_ptr + (row * parts + part) * depth + j, mask=(part < parts) & (j < depth), other=0.0)
@@ -145,10 +186,19 @@ def join_parts(
     tl.store(out_ptr + row * depth + j, value, mask=j < depth)'''
 
 LAUNCH = '''
-def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind, safe):
+def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind, safe, shared=False, pieces=False):
     """Split the keys until there are PROGRAMS programs, as far as there are keys; then join the parts of each row."""
-    block, depths = CONFIG["KEYS"], [max(16, triton.next_power_of_2(d)) for d in (depth, depth_v)]
+    block, size = CONFIG["KEYS"], out.element_size()
+    whole, whole_v = (max(16, triton.next_power_of_2(d)) for d in (depth, depth_v))
+    constants = {"DEPTH": whole, "DEPTH_V": whole_v}
+    if pieces:
+        constants |= {"DEPTH": whole // 2, "REST": max(16, triton.next_power_of_2(depth - whole // 2))}
+        whole = whole // 2 + constants["REST"]
     together = max(16, min(CONFIG["QUERIES"], triton.next_power_of_2(rows)))
+    room = 230000 - (together * whole * size if together >= 64 else 0)  # of shared memory
+    bytes_of_key = (whole + (0 if shared else whole_v)) * size
+    while block > 16 and block * bytes_of_key > room:
+        block //= 2
     programs = pairs * triton.cdiv(rows, together)
     wanted = max(1, min(64, CONFIG["PROGRAMS"] // max(1, programs), triton.cdiv(keys, block)))
     span = max(block, triton.cdiv(triton.cdiv(keys, wanted), block) * block)
@@ -157,13 +207,16 @@ def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind
     kept = [out, out, out]
     if parts > 1:
         kept = [torch.empty((total, parts, depth_v), **where)] + [torch.empty((total, parts), **where) for _ in "12"]
-    step = block * sum(depths) * out.element_size()
-    options = {"num_warps": CONFIG["ATTEND_WARPS"], "num_stages": max(1, min(CONFIG["ATTEND_STAGES"], 180000 // step))}
-    constants = {"ROWS": together, "BLOCK": block, "DEPTH": depths[0], "DEPTH_V": depths[1], "SPLIT": parts > 1}
+    stages = max(1, min(CONFIG["ATTEND_STAGES"], room // (block * bytes_of_key)))
+    warps = CONFIG["ATTEND_WARPS"]
+    while together * whole_v > 128 * 32 * warps:
+        warps *= 2  # 128 registers of a thread for the result, at most
+    constants |= {"ROWS": together, "BLOCK": block, "SPLIT": parts > 1, "EVEN": keys % block == 0}
     constants |= {"INDEX": _index(tensors), "TYPE": kind}
     grid = (triton.cdiv(rows, together), pairs, parts)
-    kernel[grid](*tensors, out, *kept, *sizes, span, **constants, **options)
+    kernel[grid](*tensors, out, *kept, *sizes, span, **constants, num_warps=warps, num_stages=stages)
     if parts > 1:
-        shape = {"PARTS": triton.next_power_of_2(parts), "DEPTH": depths[1], "SAFE": safe}
-        join_parts[(total,)](*kept, out, parts, depth_v, **shape, num_warps=4)
+        columns = min(128, whole_v)
+        shape = {"PARTS": triton.next_power_of_2(parts), "COLUMNS": columns, "SAFE": safe}
+        join_parts[(total, triton.cdiv(depth_v, columns))](*kept, out, parts, depth_v, **shape, num_warps=4)
 '''

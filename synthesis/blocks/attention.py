@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from synthesis.blocks.attend import JOIN, LAUNCH, write_kernel
 from synthesis.blocks.block import MATMULS, Code, base, compute, strip
+from synthesis.blocks.factors import same
 from synthesis.blocks.tile import Tile, attempt, covers, evaluate, reads, symbols, walk
 from synthesis.expr import Expr
 from synthesis.graph.build import Builder
@@ -15,15 +16,17 @@ from synthesis.graph.sizes import Affine, Size, product
 from synthesis.host import Host
 from synthesis.index import Index, linear
 
-LARGEST_HEAD = 256
+LARGEST_HEAD, LARGEST_LATENT = 256, 1024  # more than a head's columns are taken in two pieces
 SDPA = "aten.scaled_dot_product_attention.default"
 TUNABLES = {
     "KEYS": [64, 128, 32, 256],  # keys of a step
     "QUERIES": [64, 16, 32, 128],  # rows of a program, at most: queries times the heads that share keys
-    "PROGRAMS": [528, 264, 132, 1056],  # at least, before keys are split among more
+    "PROGRAMS": [264, 132, 528, 396, 1056],  # at least, before keys are split among more
     "ATTEND_WARPS": [4, 2, 8],
     "ATTEND_STAGES": [3, 2, 4],
 }
+# Three steps of long rows fill the shared memory, so there is one program for each multiprocessor.
+LATENT = {"QUERIES": [16, 32, 64], "PROGRAMS": [132, 264, 528], "ATTEND_WARPS": [4, 8], "ATTEND_STAGES": [3, 2, 4]}
 
 
 @dataclass(slots=True)
@@ -124,7 +127,10 @@ def _fit(found: Found, node: Node, shared_by: tuple[Size, Size] | None, one: Siz
     group, pairs[last] = shared_by or (None, outer[-1])
     shared = {} if group is None else {"o2": group}
     depth, depth_v = found.q.shape[-1], node.shape[-1]
-    if max(*depth.values, *depth_v.values) > LARGEST_HEAD or min(*depth.values, *depth_v.values) < 2:
+    pieces = min(depth.values) > LARGEST_HEAD and all(d & (d - 1) for d in depth.values)
+    if max(depth.values) > (LARGEST_LATENT if pieces else LARGEST_HEAD) or min(*depth.values, *depth_v.values) < 2:
+        return None
+    if max(depth_v.values) > (LARGEST_LATENT // 2 if pieces else LARGEST_HEAD):
         return None
 
     def batch(tile: Tile) -> Index:
@@ -155,7 +161,17 @@ def _fit(found: Found, node: Node, shared_by: tuple[Size, Size] | None, one: Siz
     rows = frozenset({"n"})
     if not covers(k, rows) or not covers(v, rows) or (group is not None and _uses([k, v], "o2")):
         return None
-    return Attention(found, node.shape, pairs, group, q, k, v, score, one)
+    if pieces and any(e.op == "reduce" for e in walk([q, k])):
+        return None
+    one_tile = (
+        pieces and same(k, v) and all(d // 2 < v <= d for d, v in zip(_below(depth), depth_v.values, strict=True))
+    )
+    return Attention(found, node.shape, pairs, group, q, k, v, score, one, pieces, one_tile)
+
+
+def _below(size: Size) -> list[int]:
+    """Return the largest powers of two that are not above a size."""
+    return [1 << (value.bit_length() - 1) for value in size.values]
 
 
 def _uses(exprs: list[Expr], variable: str) -> bool:
@@ -175,7 +191,16 @@ class Attention:
     v: Expr
     score: Expr
     one: Size
+    pieces: bool  # the queries' depth: a power of two, and the rest
+    shared: bool  # values are the first piece of the keys
     title: str = "attention"
+
+    @property
+    def upright(self) -> bool:
+        """Whether neighbouring keys are neighbours in memory: their tile then has keys along its columns."""
+        loads = [e.data[1] for e in walk([self.k]) if e.op == "load" and e.full]
+        by_key = all(o.coefficient("n") is not None and o.coefficient("n").equals(1) for o in loads)
+        return by_key and not self.shared and not any(e.op == "reduce" for e in walk([self.k]))
 
     @property
     def queries(self) -> Size:
@@ -214,8 +239,11 @@ class Attention:
         numbers = [host.size(s) for s in (pairs, rows, self.keys, depth, depth_v)]
         listed = ", ".join([f"({', '.join(arguments)},)", f"({', '.join(sizes)}{',' if sizes else ''})"])
         kind, safe = host.dtype(self.found.q.dtype), self.found.safe
-        host.lines.append(f"_attend({name}, {out}, {', '.join(numbers)}, {listed}, _TYPES[{kind}], safe={safe})")
+        more = (", shared=True" if self.shared else "") + (", pieces=True" if self.pieces else "")
+        host.lines.append(f"_attend({name}, {out}, {', '.join(numbers)}, {listed}, _TYPES[{kind}], safe={safe}{more})")
         tunables = dict(TUNABLES)
         if any(e.op == "reduce" for e in walk([self.k, self.v])):
             tunables["ATTEND_WARPS"] = [8, 4, 2]  # each thread holds less of the rows that it reduces
+        if self.pieces:
+            tunables |= LATENT
         return Code([text, JOIN], {"attend": LAUNCH}, tunables, pieces)

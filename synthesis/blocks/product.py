@@ -1,38 +1,29 @@
-"""Skinny products: several matrix products of the same few rows in one pass over the weights, with an epilogue.
+"""Skinny products: several matrix products of the same few rows in one pass over the weights.
 
-The rows are too few to fill a tensor core's tile by themselves, so the kernel is bound by reading the weights: narrow
-tiles of columns, long steps along the depth, and enough programs for every multiprocessor.
+What surrounds them moves to where it costs least: a norm's statistics are summed beside the product and scale its
+result, scales of weights do too, a low-rank term is one more product of the same pass, and weights of 8 or 4 bits
+become operands in registers. `multiply` writes the kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from synthesis.blocks.block import MATMULS, Code, base, compute
-from synthesis.blocks.tile import Pen, Tile, attempt, covers, evaluate, reads, symbols, walk, whole
-from synthesis.expr import COSTLY, Expr
+from synthesis.blocks.factors import same, split, sums_inside
+from synthesis.blocks.multiply import write_product
+from synthesis.blocks.tile import Tile, attempt, covers, evaluate, reads, walk
+from synthesis.expr import COSTLY, Expr, Table
 from synthesis.graph.nodes import FLOATS, Node
-from synthesis.graph.sizes import Size, product
+from synthesis.graph.sizes import Affine, Size, product
 from synthesis.host import Host
-from synthesis.index import linear
+from synthesis.index import Index
 
-MOST_ROWS = 64
+MOST_ROWS, MOST_RANK = 64, 64
+GROUPS = (32, 64, 128, 256, 512)  # elements of the depth that share a scale
+BYTES = {"float32": 4, "int32": 4, "int8": 1, "uint8": 1}  # other dtypes: 2
 LINEAR = ("aten.linear.default", "aten.addmm.default")
-TUNABLES = {
-    "COLUMNS": [64, 32, 16, 128],  # columns of a program, at most
-    "DEPTH": [256, 128, 512, 64],  # elements of each weight's row in a step
-    "FILL": [128, 256, 512, 64],  # programs, at least, before columns are fewer
-    "PRODUCT_WARPS": [4, 8, 2],
-    "PRODUCT_STAGES": [4, 3, 5, 2],
-}
-VECTOR_TUNABLES = {
-    "LANES": [8, 4, 16, 2],  # columns of a program where there is one row
-    "VECTOR_DEPTH": [1024, 512, 2048],
-    "VECTOR_WARPS": [4, 8, 2],
-    "VECTOR_STAGES": [3, 2, 4],
-    "VECTOR": [1, 0],  # one row: sums in place of a tensor core's product
-}
 
 
 @dataclass(slots=True)
@@ -54,7 +45,97 @@ class Operands:
         return self.node.shape[-1]
 
 
-def operands(node: Node, one: Size) -> Operands | None:
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How a product goes along its depth: `parts` neighbouring elements come from as many expressions of the weight
+    (two of 4 bits in a byte); a step is one `group` where there are groups, else any number of elements."""
+
+    parts: int
+    group: Size | None
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows' operand: `value` for each element and, where it is normalised, `scale` for each row, a value of sums
+    over the depth."""
+
+    value: Expr
+    scale: Expr | None
+
+
+@dataclass(slots=True)
+class Weight:
+    """A weight: its parts along the depth, what scales a whole column (or a column's group), and the bias."""
+
+    parts: list[Expr]
+    scale: Expr | None
+    bias: Expr | None
+
+
+@dataclass(slots=True)
+class Low:
+    """A low-rank term: the first weight, then what becomes of its product, and the second weight."""
+
+    node: Node
+    rank: Size
+    down: Expr
+    value: Expr
+    up: Expr
+
+
+@dataclass(slots=True)
+class Product:
+    """The expressions of a product's tiles. `products` are the nodes that `out` is computed from."""
+
+    root: Node
+    a: Node
+    columns: Size
+    rows: Size
+    steps: Steps
+    operand: Rows
+    weights: list[Weight]
+    low: Low | None
+    products: list[Node]
+    out: Expr
+    one: Size
+    title: str = "product"
+
+    @property
+    def depth(self) -> Size:
+        return self.a.shape[-1]
+
+    def exprs(self) -> list[Expr]:
+        """Return every value that the kernel computes."""
+        found = [self.operand.value, self.operand.scale, self.out]
+        for weight in self.weights:
+            found += [*weight.parts, weight.scale, weight.bias]
+        if self.low is not None:
+            found += [self.low.down, self.low.value, self.low.up]
+        return [e for e in found if e is not None]
+
+    @property
+    def single(self) -> bool:
+        """Whether there may be one row, which is then summed without a tensor core."""
+        plain = self.steps.parts == 1 and self.steps.group is None and self.low is None
+        return plain and min(self.rows.values) == 1
+
+    @property
+    def width(self) -> int:
+        """The bytes of all weights that belong to one column and one step along the depth."""
+        parts = [e for weight in self.weights for part in weight.parts for e in walk([part])]
+        loads = [e for e in parts if e.op == "load" and e.full and any(v == "n" for v, _ in e.data[1].terms)]
+        found = {id(e.data[0]): e.data[0] for e in loads}
+        return sum(BYTES.get(node.dtype, 2) for node in found.values())
+
+    def loads(self) -> list[Node]:
+        return reads(self.exprs(), [*self.products, *([self.low.node] if self.low else [])])
+
+    def write(self, host: Host, node: Node) -> Code:
+        """Write the kernels, and their launch."""
+        return write_product(self, host, node)
+
+
+def operands(node: Node, one: Size, least: int = 16) -> Operands | None:
     """Return the operands of a library call that is a product of few rows, else None."""
     if node.kind != "library" or node.fn not in (*MATMULS, *LINEAR) or node.dtype not in FLOATS:
         return None
@@ -70,31 +151,37 @@ def operands(node: Node, one: Size) -> Operands | None:
     rows = product(node.shape[:-1], one)
     if b.rank != 2 or a.rank < 2 or max(rows.values) > MOST_ROWS or min(rows.values) < 1 or node.dtype == "mixed":
         return None
-    if min(node.shape[-1].values) < 16 or min(a.shape[-1].values) < 16:
+    if min(node.shape[-1].values) < least or min(a.shape[-1].values) < least:
         return None
     return Operands(node, a, b, bias, node.fn != "aten.linear.default")
 
 
-def use_product(root: Node, users: Callable[[Node], list[Node]], one: Size) -> bool:
+def use_product(
+    root: Node, users: Callable[[Node], list[Node]], one: Size, *, low_rank: bool = False, norms_apart: bool = False
+) -> bool:
     """Let a block compute `root`: a product, or an element-wise result of products that nobody else uses.
 
-    Return whether there is such a block.
+    With `low_rank` only where one of them is a low-rank term. With `norms_apart` a normalised operand is read from
+    memory. Return whether there is such a block.
     """
     if root.kind not in ("pointwise", "library"):
         return False
-    cone = _cone(root)
-    found = [o for n in cone if (o := operands(n, one)) is not None]
-    inside = {id(n) for n in cone}
-    if not found or any(id(u) not in inside for n in cone if n is not root for u in users(n)):
+    cone = cone_of(root)
+    found = [o for n in cone if (o := operands(n, one, 1 if low_rank else 16)) is not None]
+    low = _low_rank(found, users, one) if low_rank else None
+    if not found or (low_rank and low is None):
         return False
-    block = _fit(root, found, one)
+    inside = {id(n) for n in cone}
+    if any(id(u) not in inside for n in cone if n is not root for u in users(n)):
+        return False
+    block = _fit(root, [o for o in found if low is None or o.node is not low[0].node], low, one, norms_apart)
     if block is None:
         return False
-    compute(root, block, reads([block.a, *block.b, block.out, *block.given_biases], block.products))
+    compute(root, block, block.loads())
     return True
 
 
-def _cone(root: Node) -> list[Node]:
+def cone_of(root: Node) -> list[Node]:
     """Return what an element-wise result is computed from, down to products and what is in memory."""
     found: dict[int, Node] = {}
 
@@ -110,47 +197,136 @@ def _cone(root: Node) -> list[Node]:
     return list(found.values())
 
 
-def _fit(root: Node, found: list[Operands], one: Size) -> Product | None:
+def _low_rank(
+    found: list[Operands], users: Callable[[Node], list[Node]], one: Size
+) -> tuple[Operands, Operands] | None:
+    """Return the two products of a low-rank term (the outer one first) among products that are added."""
+    for outer in found:
+        inner = [o for n in cone_of(outer.a) if (o := operands(n, one, 1)) is not None]
+        mates = [o for o in found if o is not outer]
+        if len(inner) != 1 or not mates or any(inner[0].a is not mate.a for mate in mates) or inner[0].bias is not None:
+            continue
+        known = {id(n) for n in (outer.node, *cone_of(outer.a))}
+        alone = all(id(u) in known for n in cone_of(outer.a) for u in users(n))
+        if alone and outer.bias is None and 1 <= max(inner[0].columns.values) <= MOST_RANK:
+            return outer, inner[0]
+    return None
+
+
+def _fit(
+    root: Node, found: list[Operands], low: tuple[Operands, Operands] | None, one: Size, norms_apart: bool
+) -> Product | None:
     first = found[0]
     if any(o.a is not first.a or o.node.shape != first.node.shape or o.transposed != first.transposed for o in found):
         return None
-    if root.shape != first.node.shape:
-        return None
-    rows = product(first.node.shape[:-1], one)
-    if len(first.node.shape) != 2 and sum(not s.equals(1) for s in first.node.shape[:-1]) > 1:
+    lead = [s for s in first.node.shape[:-1] if not s.equals(1)]
+    if root.shape != first.node.shape or (len(first.node.shape) != 2 and len(lead) > 1):
         return None  # more than one dimension of rows
-
-    def index(tile: Tile, node: Node) -> tuple[object, ...]:
-        zero = one - 1
-        lead = [tile.at["m"] if not s.equals(1) else tile.at["m"].of(zero) for s in node.shape[:-1]]
-        return (*lead, tile.column)
-
-    def a_at(leaves: list[Node]) -> Expr:
-        tile = Tile({"m": rows}, first.depth, one)
-        return evaluate(tile, first.a, index(tile, first.a), leaves)  # type: ignore[arg-type]
-
-    a = attempt(lambda: a_at([]))
-    if a is None or any(e.op in COSTLY or e.op in ("reduce", "cat") for e in walk([a])):
-        a = attempt(lambda: a_at([base(first.a)]))
-    if a is None or not a.full:
+    rows = product(first.node.shape[:-1], one)
+    for steps in _steps(found):
+        weights = [_weight(o, steps, one) for o in found]
+        operand = _operand(first, rows, steps, one, norms_apart)
+        if operand is not None and all(weights):
+            break
+    else:
         return None
-    b: list[Expr] = []
-    for o in found:
-        tile = Tile({"n": first.columns}, first.depth, one)
-        order = (tile.column, tile.at["n"]) if o.transposed else (tile.at["n"], tile.column)
-        value = attempt(lambda o=o, tile=tile, order=order: evaluate(tile, o.b, order))  # type: ignore[misc]
-        if value is None or not covers(value, frozenset({"n"})):
-            return None
-        b.append(value)
+    term = None if low is None else _low(*low, rows, one)
+    if low is not None and (term is None or steps.parts > 1 or steps.group is not None):
+        return None
+    products = [o.node for o in found] + ([low[0].node] if low else [])
     tile = Tile({"m": rows}, first.columns, one)
-    products = [o.node for o in found]
-    out = attempt(lambda: evaluate(tile, root, index(tile, root), products))  # type: ignore[arg-type]
+    out = attempt(lambda: evaluate(tile, root, _index(tile, root, tile.column), products))
     if out is None or any(e.op == "reduce" for e in walk([out])):
         return None
-    biases = [None if o.bias is None else _bias(o.bias, first.columns, one) for o in found]
-    if any(o.bias is not None and e is None for o, e in zip(found, biases, strict=True)):
+    return Product(
+        root, first.a, first.columns, rows, steps, operand, [w for w in weights if w], term, products, out, one
+    )
+
+
+def _steps(found: list[Operands]) -> Iterator[Steps]:
+    """Yield ways to go along the depth: any steps, then those that packed weights and groups ask for."""
+    yield Steps(1, None)
+    depth, parts, groups = found[0].depth, {1}, dict[tuple[int, ...], Size]()
+    for node in (n for o in found for n in _inside(o.b)):
+        if node.kind == "cat" and node.data == node.rank - 1 and all(i.shape[-1].equals(1) for i in node.inputs):
+            parts.add(len(node.inputs))
+        if node.rank and node.shape[-1].values[0] in GROUPS and len(set(node.shape[-1].values)) == 1:
+            groups[node.shape[-1].values] = node.shape[-1]
+    for count in sorted(parts & {1, 2}, reverse=True):
+        for group in (None, *groups.values()):
+            if group is None or depth.divisible(group):
+                yield Steps(count, group)
+
+
+def _inside(root: Node) -> list[Node]:
+    found: dict[int, Node] = {}
+
+    def visit(node: Node) -> None:
+        if id(node) not in found:
+            found[id(node)] = node
+            for child in node.inputs if node.kind in ("pointwise", "view", "cat") else ():
+                visit(child)
+
+    visit(root)
+    return list(found.values())
+
+
+def _index(tile: Tile, node: Node, column: Affine) -> Index:
+    zero = Affine.of(tile.zero)
+    return (*(zero if s.equals(1) else tile.at["m"] for s in node.shape[:-1]), column)
+
+
+def _along(row: str, extent: Size, depth: Size, steps: Steps, part: int | None, one: Size) -> tuple[Tile, Affine]:
+    """Return a tile of rows along the depth, and the place in the depth of its columns: of one part, or of all."""
+    group = steps.group
+    width = depth if group is None else group
+    columns = width if part is None else width // steps.parts
+    tile = Tile({row: extent, **({} if group is None else {"g": depth // group})}, columns, one)
+    place = tile.column
+    if part is not None and steps.parts > 1:
+        place = place.scaled(one * steps.parts).shifted(one - 1 + part)
+    return tile, place if group is None else place + tile.at["g"].scaled(group)
+
+
+def _operand(first: Operands, rows: Size, steps: Steps, one: Size, norms_apart: bool) -> Rows | None:
+    tile, place = _along("m", rows, first.depth, steps, None, one)
+
+    def at(leaves: list[Node], table: Table) -> Expr:
+        return evaluate(tile, first.a, _index(tile, first.a, place), leaves, table)
+
+    table = Table()
+    value = attempt(lambda: at([], table))
+    if value is not None and value.full:
+        sums = sums_inside(value)
+        if not any(e.op in COSTLY or e.op == "cat" for e in walk([value])) and not sums:
+            return Rows(value, None)
+        inner, scale = split(value, table)
+        simple = all(e.data == "sum" and not sums_inside(e.args[0]) for e in sums)
+        simple = simple and not norms_apart
+        if sums and inner is not None and simple and not sums_inside(inner) and steps == Steps(1, None):
+            return Rows(inner, scale)
+    value = attempt(lambda: at([base(first.a)], Table()))
+    return None if value is None or not value.full else Rows(value, None)
+
+
+def _weight(o: Operands, steps: Steps, one: Size, row: str = "n") -> Weight | None:
+    parts, scales, rows = [], [], frozenset({row})
+    for part in range(steps.parts):
+        tile, place = _along(row, o.columns, o.depth, steps, part, one)
+        order = (place, tile.at[row]) if o.transposed else (tile.at[row], place)
+        table = Table()
+        value = attempt(lambda t=tile, order=order, table=table: evaluate(t, o.b, order, (), table))  # type: ignore[misc]
+        if value is None or not covers(value, rows):
+            return None
+        inner, scale = split(value, table)
+        if inner is None or not covers(inner, rows):
+            inner, scale = value, None
+        parts.append(inner)
+        scales.append(scale)
+    if any(not same(scale, scales[0]) for scale in scales):
         return None
-    return Product(root, found, rows, a, b, out, biases, one)
+    bias = None if o.bias is None else _bias(o.bias, o.columns, one)
+    return None if o.bias is not None and bias is None else Weight(parts, scales[0], bias)
 
 
 def _bias(bias: Node, columns: Size, one: Size) -> Expr | None:
@@ -158,136 +334,15 @@ def _bias(bias: Node, columns: Size, one: Size) -> Expr | None:
     return attempt(lambda: evaluate(tile, bias, (tile.column,))) if bias.rank == 1 else None
 
 
-@dataclass(slots=True)
-class Product:
-    """The expressions of a product's tiles."""
-
-    root: Node
-    found: list[Operands]
-    rows: Size
-    a: Expr
-    b: list[Expr]
-    out: Expr
-    biases: list[Expr | None]
-    one: Size
-    title: str = "product"
-
-    @property
-    def given_biases(self) -> list[Expr]:
-        return [b for b in self.biases if b is not None]
-
-    @property
-    def products(self) -> list[Node]:
-        return [o.node for o in self.found]
-
-    def write(self, host: Host, node: Node) -> Code:
-        """Write the kernels, and their launch."""
-        first = self.found[0]
-        exprs = [self.a, *self.b, self.out, *self.given_biases]
-        loads = reads(exprs, self.products)
-        sizes = symbols(exprs, [self.rows, first.columns, first.depth])
-        name = f"product_{node.name}"
-        single = min(self.rows.values) == 1
-        pieces: set[str] = set()
-        kernels = [self._kernel(name, loads, sizes, pieces, vector=False)]
-        if single:
-            kernels.append(self._kernel(f"{name}_of_one_row", loads, sizes, pieces, vector=True))
-        arguments = [host.contiguous(n) for n in loads]
-        out = host.allocate(node, host.device())
-        host.used_symbols |= set(sizes)
-        rows, columns, depth = (host.size(s) for s in (self.rows, first.columns, first.depth))
-        listed = f"({', '.join(arguments)},), ({', '.join(sizes)}{',' if sizes else ''})"
-        kind = f"_TYPES[{host.dtype(first.a.dtype)}]"
-        call = f"_product({name}, {out}, {rows}, {columns}, {depth}, {len(self.found)}, {listed}, {kind})"
-        if single:
-            host.lines += [f'if {rows} == 1 and CONFIG["VECTOR"]:']
-            host.lines += [f"    _vector({name}_of_one_row, {out}, {columns}, {depth}, {listed}, {kind})", "else:"]
-            call = f"    {call}"
-        host.lines.append(call)
-        launches = {"product": LAUNCH, **({"vector": VECTOR_LAUNCH} if single else {})}
-        return Code(kernels, launches, {**TUNABLES, **(VECTOR_TUNABLES if single else {})}, pieces)
-
-    def _kernel(self, name: str, loads: list[Node], sizes: list[str], pieces: set[str], *, vector: bool) -> str:
-        first = self.found[0]
-        exact = self.root.dtype == "float32"
-        lines: list[str] = []
-        used = {*sizes, "m", "n", "j", "start", "a", "zero", "out", "program", *(f"{x.name}_ptr" for x in loads)}
-        totals = [f"total_{i}" for i in range(len(self.found))]
-        used |= set(totals)
-        rows, columns, depth = whole(self.rows), whole(first.columns), whole(first.depth)
-
-        writer = Pen(exact, used, lines, pieces).writer
-        lines += [
-            "    zero = tl.zeros([1, 1], tl.float32)",
-            "    m = tl.arange(0, ROWS)[:, None] + tl.program_id(1) * ROWS",
-            f"    row_inside = m < {rows}",
-            "    n = tl.program_id(0).to(INDEX) * COLUMNS + tl.arange(0, COLUMNS)[:, None]",
-            f"    n = tl.minimum(n, {columns} - 1)",
-        ]
-        shape = "[COLUMNS, DEPTH]" if vector else "[ROWS, COLUMNS]"
-        lines += [f"    {t} = tl.zeros({shape}, tl.float32)" for t in totals]
-        loop = f"tl.range(0, {depth}, DEPTH, num_stages=STAGES)" if vector else f"range(0, {depth}, DEPTH)"
-        lines += [f"    for start in {loop}:", "        j = start + tl.arange(0, DEPTH)[None, :]"]
-        lines += [f"        column_inside = j < {depth}", "        inside = row_inside & column_inside"]
-        w = writer({"m"}, "        ")
-        if vector:
-            a = w.value(self.a)
-        else:
-            a = w.operand(self.a, "a")
-            if not covers(self.a, frozenset({"m"})):
-                a = w.assign("a", f"tl.broadcast_to({a}, [ROWS, DEPTH])")
-        for total, b in zip(totals, self.b, strict=True):
-            # A weight's row that is beyond the last is the last once more: no mask along the rows.
-            own = writer({"n"}, "        ", masks=("column_inside", "", "column_inside"))
-            if vector:
-                lines.append(f"        {total} += {own.value(b)} * {a}")
-            else:
-                tile = own.operand(b, "b")
-                lines.append(f'        {total} = tl.dot({a}, tl.trans({tile}), {total}, input_precision="ieee")')
-        if vector:
-            lines += [f"    {t} = tl.sum({t}, axis=1)[None, :]" for t in totals]
-        lines += [
-            "    j = tl.program_id(0).to(INDEX) * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
-            f"    column_inside = j < {columns}",
-            "    inside = row_inside & column_inside",
-        ]
-        for total, bias in zip(totals, self.biases, strict=True):
-            if bias is not None:
-                lines.append(f"    {total} += {writer({'m'}, '    ').value(bias)}")
-        given = dict(zip(map(id, self.products), totals, strict=True))
-        value = writer({"m"}, "    ", given=given).value(self.out)
-        held = Tile({"m": self.rows}, first.columns, self.one)
-        place = linear((held.at["m"], held.column), (self.rows, first.columns), self.one)
-        row = f"m * {columns}" if place.coefficient("m") is not None else "m * 0"
-        lines.append(f"    tl.store(out_ptr + ({row}) + j, {value}, mask=inside)")
-        pointers = [*(f"{x.name}_ptr" for x in loads), "out_ptr"]
-        constants = ["ROWS", "COLUMNS", "DEPTH", "STAGES", "INDEX", "TYPE"]
-        parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
-        return "\n".join(["@triton.jit", f"def {name}({parameters}):", *lines])
-
-
-LAUNCH = '''
-def _product(kernel, out, rows, columns, depth, count, tensors, sizes, kind):
-    """Fewer columns a program until there are FILL programs; as many stages as fit the shared memory."""
-    together = min(64, max(16, triton.next_power_of_2(rows)))
-    step = min(CONFIG["DEPTH"], max(16, triton.next_power_of_2(depth)))
-    width = CONFIG["COLUMNS"]
-    while width > 16 and triton.cdiv(columns, width) * triton.cdiv(rows, together) < CONFIG["FILL"]:
-        width //= 2
-    bytes_of_stage = (width * count + together) * step * max(2, out.element_size())
-    stages = max(1, min(CONFIG["PRODUCT_STAGES"], 180000 // bytes_of_stage + 1))
-    constants = {"ROWS": together, "COLUMNS": width, "DEPTH": step, "STAGES": stages, "INDEX": _index(tensors)}
-    grid = (triton.cdiv(columns, width), triton.cdiv(rows, together))
-    options = {"num_warps": CONFIG["PRODUCT_WARPS"], "num_stages": stages}
-    kernel[grid](*tensors, out, *sizes, **constants, TYPE=kind, **options)
-'''
-
-VECTOR_LAUNCH = '''
-def _vector(kernel, out, columns, depth, tensors, sizes, kind):
-    """One row: every program sums a few columns."""
-    step = min(CONFIG["VECTOR_DEPTH"], max(16, triton.next_power_of_2(depth)))
-    stages = max(1, min(CONFIG["VECTOR_STAGES"], 180000 // (CONFIG["LANES"] * step * 4) + 1))
-    constants = {"ROWS": 1, "COLUMNS": CONFIG["LANES"], "DEPTH": step, "STAGES": stages, "INDEX": _index(tensors)}
-    grid = (triton.cdiv(columns, CONFIG["LANES"]), 1)
-    kernel[grid](*tensors, out, *sizes, **constants, TYPE=kind, num_warps=CONFIG["VECTOR_WARPS"])
-'''
+def _low(outer: Operands, inner: Operands, rows: Size, one: Size) -> Low | None:
+    """Return a low-rank term: the inner product's weight along the depth, the outer one's along the rank."""
+    rank = inner.columns
+    down = _weight(inner, Steps(1, None), one, "r")
+    up = _weight(outer, Steps(1, None), one)
+    tile = Tile({"m": rows}, rank, one)
+    value = attempt(lambda: evaluate(tile, outer.a, _index(tile, outer.a, tile.column), [inner.node]))
+    if down is None or up is None or value is None or sums_inside(value):
+        return None
+    if down.scale is not None or up.scale is not None:
+        return None
+    return Low(inner.node, rank, down.parts[0], value, up.parts[0])

@@ -15,6 +15,7 @@ from synthesis.index import Cut, Evaluator, Index, Space
 from synthesis.kernel import sizes_of
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
+HALVES = frozenset(["bfloat16", "float16", "halves"])
 _COLUMN = re.compile(rf"\b{INNER}\b")
 
 
@@ -37,10 +38,10 @@ class TileEvaluator(Evaluator):
         return self.table.reduce(node.fn, self.at(source, (*index, self.space.inner_index[0])), node.name)
 
 
-def evaluate(tile: Tile, node: Node, index: Index, leaves: Iterable[Node] = ()) -> Expr:
+def evaluate(tile: Tile, node: Node, index: Index, leaves: Iterable[Node] = (), table: Table | None = None) -> Expr:
     """Return a node's value on a tile. `leaves` are loaded, or given. Raise Unsupported."""
     known = {id(leaf) for leaf in leaves}
-    return TileEvaluator(tile, Table(), lambda n: id(n) in known).at(node, index)
+    return TileEvaluator(tile, table or Table(), lambda n: id(n) in known).at(node, index)
 
 
 def walk(exprs: Iterable[Expr]) -> list[Expr]:
@@ -88,7 +89,8 @@ class TileWriter(Writer):
     def emit(self, text: str) -> None:
         self.lines.append(self.indent + (text if self.column == INNER else _COLUMN.sub(self.column, text)))
 
-    def load(self, expr: Expr, guard: str) -> str:
+    def load(self, expr: Expr, guard: str, other: str = "0") -> str:
+        assert other == "0"
         node = expr.data[0]
         if id(node) in self.given:
             return self.given[id(node)]
@@ -140,16 +142,32 @@ class TileWriter(Writer):
         return found
 
     def operand(self, expr: Expr, hint: str) -> str:
-        """Return the name of a value as an operand of a product, in the product's TYPE."""
-        source = expr
-        while source.op == "cast" and source.args[0].type != "b":
-            source = source.args[0]
-        plain = source.op == "load" and id(source.data[0]) not in self.given
-        text = self.raw(source) if plain else self.value(expr)
-        return self.assign(hint, f"{text}.to(TYPE)")
+        """Return the name of a value as an operand of a product, in the product's TYPE.
+
+        Factors that memory holds in one type of 16 bits are multiplied in it: rounded once all the same, and a
+        conversion less that would move the operand through shared memory.
+        """
+        parts = [_below_casts(part) for part in _factors(expr)]
+        kinds = {part.data[0].dtype if part.op == "load" else "" for part in parts}
+        plain = all(part.op == "load" and id(part.data[0]) not in self.given for part in parts)
+        if plain and (len(parts) == 1 or (len(parts) == 2 and len(kinds) == 1 and kinds <= HALVES)):
+            text = " * ".join(self.raw(part) for part in parts)
+            return self.assign(hint, f"({text}).to(TYPE)" if len(parts) > 1 else f"{text}.to(TYPE)")
+        return self.assign(hint, f"{self.value(expr)}.to(TYPE)")
 
     def reduce(self, expr: Expr) -> str:
         return self.across(expr, f"tl.where({self.masks[0]}, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
+
+
+def _factors(expr: Expr) -> list[Expr]:
+    expr = _below_casts(expr)
+    return [f for arg in expr.args for f in _factors(arg)] if expr.op == "mul" and expr.type == "f" else [expr]
+
+
+def _below_casts(expr: Expr) -> Expr:
+    while expr.op == "cast" and expr.args[0].type != "b":
+        expr = expr.args[0]
+    return expr
 
 
 @dataclass(slots=True)

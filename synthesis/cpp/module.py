@@ -12,6 +12,7 @@ from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner
 from synthesis.reference import model_parts
+from synthesis.shares import library_calls, told
 
 TUNABLES: dict[str, list[int]] = {
     "VECTOR": [8, 16, 4],
@@ -53,17 +54,12 @@ def _call_kernel(host: Host, kernel: CppKernel) -> None:
 def header(program: Program, plan: Plan, title: str) -> str:
     """Return the comment on top: the strategy, the fused operations and the library calls."""
     fused = list(dict.fromkeys(program.fused))
-    calls = [
-        s.fn.removeprefix("aten.").split(".")[0]
-        for s in plan.steps
-        if isinstance(s, Node) and s.kind == "library" and s.fn != BLOCK
-    ]
     blocks = [s.data.title for s in plan.steps if isinstance(s, Node) and s.fn == BLOCK]
     lines = [title, f"Fused: {', '.join(fused) or 'nothing'}."]
     if blocks:
         lines.append(f"Blocks: {', '.join(blocks)}.")
-    if calls:
-        lines.append(f"Library calls: {', '.join(calls)}.")
+    if library_calls(plan):
+        lines.append(f"{told(plan)}.")
     return "\n".join(f"# {part}" for line in lines for part in textwrap.wrap(line, 118))
 
 

@@ -32,6 +32,8 @@ INFIX = {
     "le": "<=",
     "gt": ">",
     "ge": ">=",
+    "bitand": "&",
+    "shr": ">>",
 }
 SCALAR_CALLS = {
     name: f"std::{name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from synthesis.errors import Unsupported
 from synthesis.graph.nodes import FLOATS, Formula, Node
@@ -25,6 +25,11 @@ class Builder:
         count = self._used.get(hint, 0)
         self._used[hint] = count + 1
         return hint if count == 0 else self.name(f"{hint}_{count}")
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Keep names that nodes must not have."""
+        for name in names:
+            self._used.setdefault(name, 1)
 
     def constant(self, value: float | int | bool | Size | Formula) -> Node:
         dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int | Size) else "float32"

@@ -76,6 +76,7 @@ class Decomposer:
                 self.unifier.shape(calls),
                 dtype,
             )
+            self.build.reserve(self.unifier.symbols)
             self.heads.append(head)
             self.env[call.name] = head
         elif call.op == "constant":

@@ -24,6 +24,7 @@ Kind = Literal[
 HEADS = ("input", "parameter", "buffer")
 FLOATS = ("float32", "float16", "bfloat16", "halves", "mixed")
 VARYING = ("halves", "mixed")  # differs between workloads; halves: but always has 16 bits
+QUANTISED = ("float8_e4m3fn",)  # numbers that a kernel rounds to and stores
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 
 

@@ -6,6 +6,7 @@ the workload's own size of that value where there is one; every other size is ex
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import math
 from collections.abc import Iterator, Sequence
@@ -21,8 +22,10 @@ _RESERVED = frozenset({
     "n", "row", "row_count", "self", "torch", "triton", "tl", "nn", "F", "grid", "device", "j", "o0", "o1",
     "o2", "o3", "m", "u", "V", "M", "W", "begin", "end", "memory", "zero", "inside", "row_inside",
     "column_inside", "program", "blocks", "place", "start", "block", "larger", "shift", "total", "float", "int",
-    "double", "bool",
+    "double", "bool", "out",
 })  # fmt: skip
+
+BLOCKS = (8, 16, 32, 64, 128, 256)
 
 
 class Unifier:
@@ -117,7 +120,7 @@ class Unifier:
         constant = len(set(vector)) == 1
         if constant and (len(vector) > 1 or vector[0] <= 8):
             return literal
-        for size in self._derived():
+        for size in itertools.chain(self._derived(), () if constant else self._further()):
             if size.values == vector:
                 return size
         if constant:
@@ -144,6 +147,15 @@ class Unifier:
         for a in base:
             for b in base:
                 yield from (a * b * c for c in base)
+
+    def _further(self) -> Iterator[Size]:
+        """Yield sizes that too many others equal by chance to explain one number alone."""
+        for a in self._base:  # blocks of a power of two
+            yield from (a // number for number in BLOCKS if all(v % number == 0 for v in a.values))
+        for a in self._base:  # windows that are some elements apart
+            for step in (2, 3, 4):
+                yield from ((a + shift) // step + 1 for shift in range(-5, 4))
+            yield from (a + shift for shift in range(-6, 7))
 
 
 def is_head(call: Call) -> bool:

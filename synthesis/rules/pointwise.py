@@ -8,7 +8,7 @@ from typing import Any
 from synthesis.errors import Unsupported
 from synthesis.graph.build import Operand
 from synthesis.graph.decompose import Decomposer
-from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.nodes import FLOATS, QUANTISED, Node
 from synthesis.graph.sizes import Size
 from synthesis.rules.registry import RULES, Calls, rule
 
@@ -63,10 +63,19 @@ _binary("logical_xor", "xor")
 @rule("bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_not")
 def _bitwise(d: Decomposer, calls: Calls, a: Node, b: Operand | None = None) -> Node:
     if d.dtype(calls) != "bool":
-        raise Unsupported("integer bit operations")
+        if b is None or "and" not in calls[0].op:
+            raise Unsupported("integer bit operations")
+        return d.build.pointwise("bitand", a, b, dtype=d.dtype(calls))
     if b is None:
         return d.build.pointwise("not", a)
     return d.build.pointwise("and" if "and" in calls[0].op else "or", a, b)
+
+
+@rule("bitwise_right_shift", "__rshift__")
+def _right_shift(d: Decomposer, calls: Calls, a: Node, b: Operand) -> Node:
+    if isinstance(b, Node) or (isinstance(a, Node) and a.dtype in FLOATS):
+        raise Unsupported("a shift by a tensor")
+    return d.build.pointwise("shr", a, b, dtype=d.dtype(calls))
 
 
 @rule("add")
@@ -235,7 +244,9 @@ def _lerp(d: Decomposer, calls: Calls, a: Node, b: Node, weight: Operand) -> Nod
 @rule("to", "_to_copy", "type_as")
 def _to(d: Decomposer, calls: Calls, x: Node, *rest: Any, **named: Any) -> Node:
     dtype = d.dtype(calls)
-    return x if dtype == x.dtype else d.build.pointwise("cast", x, dtype=dtype)
+    if dtype == x.dtype:
+        return x
+    return d.build.pointwise(dtype if dtype in QUANTISED else "cast", x, dtype=dtype)
 
 
 @rule("dropout", "feature_dropout", "alpha_dropout")

@@ -7,6 +7,7 @@ from typing import Any
 from synthesis.errors import Unsupported
 from synthesis.graph.decompose import MISSING, Decomposer
 from synthesis.graph.nodes import Node
+from synthesis.graph.sizes import Size
 from synthesis.rules.registry import Calls, rule
 
 
@@ -129,3 +130,30 @@ def _batch_norm(
     if weight is not None:
         result = b.pointwise("mul", result, b.reshape(weight, column))
     return result if bias is None else b.pointwise("add", result, b.reshape(bias, column), dtype=d.dtype(calls))
+
+
+@rule("group_norm")
+def _group_norm(
+    d: Decomposer,
+    calls: Calls,
+    x: Node,
+    groups: int,
+    weight: Node | None = None,
+    bias: Node | None = None,
+    eps: float = 1e-5,
+    cudnn: bool = True,
+) -> Node:
+    """Normalise the groups of two-dimensional inputs, which are rows; those of images are a building block's."""
+    if x.rank != 2 or not isinstance(groups, int):
+        raise Unsupported("a group normalisation of images")
+    b = d.build
+    count = Size.literal(groups, b.one)
+    if not x.shape[1].divisible(count):
+        raise Unsupported("groups of unequal length")
+    rows = b.reshape(x, (x.shape[0], count, x.shape[1] // count))
+    result = b.norm_layer(rows, 1, None, None, eps, centre=True, dtype=d.dtype(calls))[0]
+    if weight is not None:
+        result = b.pointwise("mul", result, b.reshape(weight, rows.shape[1:]))
+    if bias is not None:
+        result = b.pointwise("add", result, b.reshape(bias, rows.shape[1:]), dtype=d.dtype(calls))
+    return b.reshape(result, x.shape)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from synthesis.expr import INNER, Expr
-from synthesis.graph.nodes import Node
+from synthesis.graph.nodes import QUANTISED, Node
 from synthesis.graph.sizes import Size
 from synthesis.kernel import Kernel, Store
+from synthesis.triton.fold import fold_constants
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
 LOWEST = "-3.4028234663852886e38"
@@ -42,7 +43,7 @@ def online_pairs(kernel: Kernel) -> dict[int, Expr]:
     return pairs
 
 
-def _rows(kernel: Kernel) -> Size:
+def rows_of_kernel(kernel: Kernel) -> Size:
     total = kernel.one
     for _, extent in kernel.outer:
         total = total * extent
@@ -51,6 +52,7 @@ def _rows(kernel: Kernel) -> Size:
 
 def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported."""
+    kernel = kernel if exact else fold_constants(kernel)
     w = Writer(kernel, mode, exact)
     sizes = kernel.symbols()
     outputs = list({id(s.node): s.node for s in kernel.stores}.values())
@@ -88,7 +90,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     constants = ["ROWS", "BLOCK", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     text = "\n".join(["@triton.jit", f"def {name}({parameters}):", *w.lines])
-    rows, length = _rows(kernel), kernel.length
+    rows, length = rows_of_kernel(kernel), kernel.length
     return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, rows, length, pointers)
 
 
@@ -121,7 +123,7 @@ def join_kernels(kernels: list[TritonKernel]) -> TritonKernel:
 def _head(w: Writer) -> None:
     """Emit the rows and columns of this program."""
     kernel = w.kernel
-    w.emit(f"row_count = {_rows(kernel).text()}")
+    w.emit(f"row_count = {rows_of_kernel(kernel).text()}")
     w.emit(f"n = {kernel.length.text()}")
     w.emit(f"{'first' if w.mode == 'looped' else 'program'} = tl.program_id(0).to(INDEX)")
     if w.mode == "tiled":
@@ -160,7 +162,7 @@ def _loop_over_rows(w: Writer) -> None:
 
 
 def _store(w: Writer, store: Store) -> None:
-    value = w.value(store.value)
+    value = w.quantised(store.value) if store.value.op in QUANTISED else w.value(store.value)
     mask = "inside" if store.full else "row_inside"
     if not store.value.full:
         kind = "tl.float32" if store.value.type == "f" else "tl.int64"
@@ -210,8 +212,9 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         parts[r.number] = w.assign(f"{r.hint}_part", f"tl.full([ROWS, BLOCK], {IDENTITY[r.data]}, tl.float32)")
     for number, peak in online.items():
         if peak.number not in parts:
-            parts[peak.number] = w.assign(f"{peak.hint}_now", f"tl.full([ROWS, BLOCK], {LOWEST}, tl.float32)")
-        parts[number] = w.assign("total_part", "tl.zeros([ROWS, BLOCK], tl.float32)")
+            lanes = f"[ROWS, BLOCK // {_lane(w.kernel)}]"
+            parts[peak.number] = w.assign(f"{peak.hint}_now", f"tl.full({lanes}, {LOWEST}, tl.float32)")
+        parts[number] = w.assign("total_part", f"tl.zeros({lanes}, tl.float32)")
     w.emit("for start in tl.range(0, n, BLOCK, num_stages=STAGES):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
     w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
@@ -236,17 +239,29 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         _join_lanes(w, number, peak, parts)
 
 
+def _lane(kernel: Kernel) -> int:
+    """Return how many neighbouring elements share a peak and a sum: as many as a thread loads at once."""
+    wide = any(e.op == "load" and e.full and e.data[0].dtype in ("float32", "mixed") for e in kernel.exprs())
+    lane = 4 if wide else 8
+    return lane if all(n % lane == 0 for n in kernel.length.values) else 1
+
+
 def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> None:
-    """Update the peak of each lane and its sum of exponentials relative to it: one exponential an element, since one of
-    the old sum and the new element is relative to the new peak already."""
+    """Update the peak of each lane, and its sum of exponentials relative to it."""
+    lane = _lane(w.kernel)
+    w.pieces.add("_max")
     for number, peak in online.items():
-        block = w.assign("block", f"tl.where(inside, {w.value(peak.args[0])}, float('-inf'))")
+        value = peak.args[0]
+        if value.op == "load" and not value.args:
+            block = w.load(value, "", other="float('-inf')")
+        else:
+            block = f"tl.where(inside, {w.value(value)}, float('-inf'))"
         now, total = parts[peak.number], parts[number]
-        above = w.assign("above", f"{block} - {now}")
-        power = w.assign("power", _power(w, f"-tl.abs({above})"))
-        w.emit(f"{total} = tl.where({above} > 0, {total} * {power} + 1.0, {total} + {power})")
-        w.pieces.add("_max")
-        w.emit(f"{now} = _max({now}, {block})")
+        block = w.assign("block", f"tl.reshape({block}, [ROWS, BLOCK // {lane}, {lane}])")
+        peak_now = w.assign("higher", f"_max({now}, tl.reduce({block}, 2, _max))")
+        powers = w.assign("powers", _power(w, f"{block} - {peak_now}[:, :, None]"))
+        w.emit(f"{total} = {total} * {_power(w, f'{now} - {peak_now}')} + tl.sum({powers}, axis=2)")
+        w.emit(f"{now} = {peak_now}")
 
 
 def _join_lanes(w: Writer, number: int, peak: Expr, parts: dict[int, str]) -> None:

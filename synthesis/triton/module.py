@@ -8,12 +8,13 @@ from typing import Any
 
 from synthesis.blocks.block import Code
 from synthesis.cpp.module import header, model_class
-from synthesis.graph.nodes import Node, Program
+from synthesis.graph.nodes import QUANTISED, Node, Program
 from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel, share_loads, unjoin
 from synthesis.plan import Plan, Planner
 from synthesis.triton.kernel import TritonKernel, join_kernels, write_kernel
 from synthesis.triton.prelude import prelude
+from synthesis.triton.segments import write_segments
 
 # The first values were the best on average over the kernels recorded on an H200 (bench/search/landscapes).
 # TILE: least elements of a program that holds whole rows. ELEMENTS: elements of a thread. MAX_ROW: longest row that is
@@ -58,6 +59,16 @@ def _held(kernel, rows, n, *arguments):
     grid = (triton.cdiv(rows, together),)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
     kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+''',
+    "segmented": '''
+def _segmented(kernel, rows, segments, n, *arguments):
+    """Whole rows of segments in the registers of one program."""
+    parts, block = triton.next_power_of_2(segments), triton.next_power_of_2(n)
+    together = min(max(1, CONFIG["TILE"] // (parts * block)), triton.next_power_of_2(rows))
+    warps = max(1, min(32, together * parts * block // (32 * CONFIG["ELEMENTS"])))
+    grid = (triton.cdiv(rows, together),)
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
+    kernel[grid](*arguments, ROWS=together, SEGMENTS=parts, BLOCK=block, **options)
 ''',
     "looped": '''
 _PROCESSORS = {}
@@ -149,7 +160,9 @@ def _reduces(kernel: Kernel) -> bool:
 
 
 def _exact(kernel: Kernel) -> bool:
-    return any(s.node.dtype in ("float32", "mixed") for s in kernel.stores)
+    """Return whether results have 32 bits. The scales of quantised rows do, but what they scale has eight."""
+    quantised = any(s.node.dtype in QUANTISED for s in kernel.stores)
+    return any(s.node.dtype in ("float32", "mixed") and (s.full or not quantised) for s in kernel.stores)
 
 
 def _memory(host: Host, written: TritonKernel) -> list[str]:
@@ -176,6 +189,12 @@ def _launch_tiles(host: Host, steps: Sequence[Kernel]) -> list[TritonKernel]:
 
 
 def _launch_rows(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKernel]:
+    if kernel.segments is not None:
+        one = write_segments(kernel, exact=_exact(kernel))
+        arguments = ", ".join([*_memory(host, one), *one.sizes])
+        sizes = ", ".join(host.size(size) for size in (one.rows, kernel.segments, kernel.length))
+        host.lines.append(f"_segmented({one.name}, {sizes}, {arguments})")
+        return [one]
     written = [write_kernel(kernel, mode, exact=_exact(kernel)) for mode in modes]
     arguments = ", ".join([*_memory(host, written[0]), *written[0].sizes])
     rows, length = host.size(written[0].rows), host.size(written[0].length)
@@ -190,7 +209,13 @@ def _launch_rows(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[Trito
 def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
     modes = {k.mode for k in kernels}
     found: dict[str, list[Any]] = {}
-    for mode, values in (("held", HELD), ("looped", LOOPED), ("streamed", STREAMED), ("tiled", TILED)):
+    for mode, values in (
+        ("segmented", HELD),
+        ("held", HELD),
+        ("looped", LOOPED),
+        ("streamed", STREAMED),
+        ("tiled", TILED),
+    ):
         if mode in modes:
             found |= {name: list(v) for name, v in values.items() if name not in found}
     if {"held", "streamed"} <= modes:
@@ -213,7 +238,9 @@ def _render(
     pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))
     texts = list(dict.fromkeys([*(t for b in blocks for t in b.kernels), *(k.text for k in kernels)]))
     launches = [
-        LAUNCH[mode] for mode in ("held", "looped", "streamed", "tiled") if any(k.mode == mode for k in kernels)
+        LAUNCH[mode]
+        for mode in ("segmented", "held", "looped", "streamed", "tiled")
+        if any(k.mode == mode for k in kernels)
     ]
     launches += dict.fromkeys(text for block in blocks for text in block.launches.values())
     text = "\n".join(parts) + "\n" + prelude(pieces) + "\n\n\n".join(texts) + "\n\n"

@@ -74,7 +74,8 @@ def _quick_tanh(x):
     a = tl.abs(x)
     z = x * x
     p = tl.fma(z, 1.33314422036e-1, -3.33332819422e-1)
-    large = 1.0 - 2.0 / (tl.exp(a + a) + 1.0)
+    root = tl.rsqrt(tl.exp2(a * 2.8853900817779268) + 1.0)
+    large = 1.0 - 2.0 * root * root
     return tl.where(a < 0.25, p * z * x + x, tl.where(x < 0, -large, large))''',
     ),
     "_expm1": (
@@ -86,7 +87,13 @@ def _expm1(x):
     ),
     "_sigmoid": (("_exp",), "@triton.jit\ndef _sigmoid(x):\n    return 1.0 / (1.0 + _exp(-x))"),
     "_silu": (("_exp",), "@triton.jit\ndef _silu(x):\n    return x / (1.0 + _exp(-x))"),
-    "_quick_silu": ((), "@triton.jit\ndef _quick_silu(x):\n    return x * tl.sigmoid(x)"),
+    "_float8_e4m3fn": (
+        (),
+        '''@triton.jit
+def _float8_e4m3fn(x):
+    """Round to float8; the hardware's conversion saturates, while what is too large is no number."""
+    return tl.where(tl.abs(x) <= 464.0, x, float("nan")).to(tl.float8e4nv)''',
+    ),
     "_max": (
         (),
         '''@triton.jit

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
-from synthesis.graph.nodes import Formula
+from synthesis.graph.nodes import QUANTISED, Formula
 from synthesis.graph.sizes import Affine, Size
 from synthesis.kernel import Kernel
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "and": "&", "or": "|", "xor": "^",
+    "and": "&", "or": "|", "xor": "^", "bitand": "&", "shr": ">>",
 }  # fmt: skip
 EXACT = {
     "exp": "_exp",
@@ -26,13 +26,11 @@ EXACT = {
 }
 QUICK = {
     **EXACT,
-    "exp": "tl.exp",
     "log": "tl.log",
     "tanh": "_quick_tanh",
-    "sigmoid": "tl.sigmoid",
-    "silu": "_quick_silu",
     "rsqrt": "tl.rsqrt",
 }
+LOG2_E = 1.4426950408889634
 CALLS = {
     "abs": "tl.abs",
     "erf": "tl.erf",
@@ -134,6 +132,8 @@ class Writer:
             return self.cat(expr, guard)
         if expr.op == "reduce":
             return self.reduce(expr)
+        if not self.exact and expr.op in ("exp", "sigmoid", "silu"):
+            return self.exponential(expr, guard)
         a = [self.value(arg, guard) for arg in expr.args]
         if all(arg.op == "const" for arg in expr.args):
             a[0] = f"({a[0]} + zero)"
@@ -147,6 +147,8 @@ class Writer:
             return f"{a[0]} {INFIX[expr.op]} {a[1]}"
         if expr.op == "div":
             return f"tl.div_rn({a[0]}, {a[1]} + zero)" if self.exact and expr.full else f"{a[0]} / {a[1]}"
+        if expr.op in QUANTISED:
+            return f"{self.quantised(expr)}.to(tl.float32)"
         calls = EXACT if self.exact else QUICK
         if expr.op in calls:
             if calls[expr.op].startswith("_"):
@@ -163,7 +165,31 @@ class Writer:
             raise Unsupported(f"{expr.op} in Triton")
         return TEXT[expr.op].format(*a)
 
-    def load(self, expr: Expr, guard: str) -> str:
+    def exponential(self, expr: Expr, guard: str) -> str:
+        """Write exponentials by the hardware's of base two, and the quotient of a sigmoid as the square of a
+        reciprocal root: the hardware has both as one instruction, and a division takes six."""
+        arg, factor = expr.args[0], LOG2_E if expr.op == "exp" else -LOG2_E
+        scaled = arg.op == "mul" and arg.args[1].op == "const" and isinstance(arg.args[1].data, float)
+        if scaled and expr.op != "silu":
+            arg, factor = arg.args[0], factor * arg.args[1].data
+        value = self.value(arg, guard) if arg.op != "const" else f"(zero + {self.constant(arg)})"
+        power = f"tl.exp2({value} * {_number(factor)})"
+        if expr.op == "exp":
+            return power
+        root = self.assign("root", f"tl.rsqrt(1.0 + {power})")
+        return f"{root} * {root}" if expr.op == "sigmoid" else f"{value} * {root} * {root}"
+
+    def quantised(self, expr: Expr) -> str:
+        """Return a value as the type that it is rounded to. The hardware's conversion clamps to its largest number."""
+        source, limit = expr.args[0], _limit(expr.args[0])
+        while limit == 448.0 and source.op in ("minimum", "maximum"):
+            source = source.args[0]
+        if limit <= 464.0:
+            return f"{self.value(source)}.to(tl.float8e4nv)"
+        self.pieces.add(f"_{expr.op}")
+        return f"_{expr.op}({self.value(source)})"
+
+    def load(self, expr: Expr, guard: str, other: str = "0") -> str:
         node, offset, chosen = expr.data
         for (variable, extent), index in zip(chosen, expr.args, strict=True):
             if variable not in self.used:
@@ -174,7 +200,7 @@ class Writer:
         place = place_of(offset) if by_row or expr.full else f"{place_of(offset)} + row * 0"
         once = all(offset.coefficient(v) is not None for v, _ in self.kernel.outer)  # else other rows read it too
         hint = ", eviction_policy=EVICT" if expr.full and once and self.kernel.outer else ""
-        text = f"tl.load({node.name}_ptr + {place}, mask={mask}{f' & {guard}' if guard else ''}, other=0{hint})"
+        text = f"tl.load({node.name}_ptr + {place}, mask={mask}{f' & {guard}' if guard else ''}, other={other}{hint})"
         if expr.type == "f":
             return f"{text}.to(tl.float32)"
         return f"{text} != 0" if expr.type == "b" else f"{text}.to(tl.int64)"
@@ -214,6 +240,15 @@ class Writer:
             pair = self.online.get(expr.number)
             return self.phase(pair.args[0] if pair is not None else expr.args[0]) + 1
         return max((self.phase(a) for a in expr.args), default=0)
+
+
+def _limit(expr: Expr) -> float:
+    """Return the largest magnitude of a value that is clamped at both sides, else infinity."""
+    limits: dict[str, float] = {}
+    while expr.op in ("minimum", "maximum") and expr.args[1].op == "const" and expr.op not in limits:
+        limits[expr.op] = abs(float(expr.args[1].data))
+        expr = expr.args[0]
+    return max(limits.values()) if len(limits) == 2 and len(set(limits.values())) == 1 else math.inf
 
 
 def place_of(offset: Affine) -> str:

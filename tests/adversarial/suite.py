@@ -25,9 +25,9 @@ from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages import trial
 from evaluator.stages.judge import Judge
-from evaluator.timing.protocol import Rules
+from evaluator.timing.protocol import Rules, TimingProtocol
 from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Verdict
-from tests.evaluator.rooms import BRIEFLY, QUICK, QUICKLY, eager_only
+from tests.evaluator.rooms import BRIEF, BRIEFLY, QUICK, QUICKLY, eager_only
 
 HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
@@ -38,9 +38,11 @@ FREEZE_S = 1.5  # for those that cannot be stopped, which run into the limit for
 TRUE_RATIO = 1.3
 SHARE = 16  # one cheat in so many of each class is judged by `make test`, the rest by `make soak`
 # The same of what passes, which is judged and timed to the end: that costs as much as ten refusals.
-HONEST_SHARE, KERNEL_SHARE = 32, 8
+HONEST_SHARE, KERNEL_SHARE = 64, 8
 # Where every core is busy, all that may be discarded is.
 PROTOCOL = replace(QUICKLY, judge=replace(QUICK, discarded=0))
+# For files on which no integrity check turns.
+BRIEF_PROTOCOL = replace(BRIEFLY, judge=replace(BRIEF, discarded=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,9 @@ def problem(name: str) -> Problem:
 class Court:
     """A judge with short rules, and an eye on what is left behind in `folder`, which is its temporary one meanwhile."""
 
-    def __init__(self, judge: Judge, folder: Path | None = None) -> None:
+    def __init__(self, judge: Judge, folder: Path | None = None, protocol: TimingProtocol = PROTOCOL) -> None:
         self._patch = pytest.MonkeyPatch()
-        self._patch.setattr(judge, "protocol", PROTOCOL)
+        self._patch.setattr(judge, "protocol", protocol)
         if judge.backend.kind is DeviceKind.CPU:
             self._patch.setattr(trial, "first_call_limit_s", _limit(trial.first_call_limit_s))
         if folder is not None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 
 @pytest.fixture(scope="module")
 def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
-    with suite.Court(judge, tmp_path_factory.mktemp("malformed")) as one:
+    with suite.Court(judge, tmp_path_factory.mktemp("malformed"), suite.BRIEF_PROTOCOL) as one:
         for source in (PLAIN, PLAIN + "\nimport triton\n"):
             one.assert_passes(read(source.encode()), "rmsnorm")
         one.assert_clean()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from bench.one_shape import files, narrow_kernel, summary
+from bench.one_shape import files, narrow_kernel, reduced, summary
 from evaluator.problem import read_problem
 
 SOURCE = """import torch
@@ -45,3 +45,25 @@ def test_the_summary_counts_what_could_be_refused() -> None:
     assert "2 admitted, 1 with sizes; kernels for one shape refused: 1 of 1" in summary(
         [*rows, {"outcome": "unreadable"}]
     )
+
+
+SIZED = """import torch
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = torch.nn.Linear(width, 3 * width)
+    def forward(self, x, y):
+        return self.layer(x) * y
+def get_inputs(rows=4096, width=512, other=4096):
+    return [torch.ones(rows, width), torch.ones(other, 1)]
+def get_init_inputs(width=512):
+    return [width]
+"""
+
+
+def test_sizes_are_halved_while_the_reference_accepts_them() -> None:
+    [work] = reduced(read_problem(SIZED, "p"), 0.5).workloads
+    assert work.sizes["width"] == 8
+    assert work.sizes["rows"] == work.sizes["other"] < 4096  # equal sizes that fit together alone
+    [work] = reduced(read_problem(SIZED, "p"), 1e6).workloads
+    assert work.sizes == {"rows": 4096, "width": 512, "other": 4096}

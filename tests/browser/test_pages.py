@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
+from db.engine import write_session
 from db.queues import JobKind
+from db.transitions.work.devices import register
 from tests.browser.conftest import Site
 from tests.browser.looking import check, looking, measure_shift
+from tests.db.world import DEVICE, ENVIRONMENT
 
 
 def test_a_run_is_followed_live_without_shifting(site: Site, browser: Browser) -> None:
@@ -121,3 +125,32 @@ def test_an_operation_is_tried_on_the_page_of_the_api(site: Site, browser: Brows
         form.get_by_label("id (required)").fill(run.id)
         form.get_by_role("button", name="Send").click()
         expect(form.get_by_role("status")).to_contain_text("200 OK")
+
+
+def test_a_row_of_the_leaderboard_leads_to_the_kernel_in_colours(site: Site, browser: Browser) -> None:
+    world = site.world()
+    world.start()
+    world.drain()
+    with looking(browser, 1280, "dark") as page:
+        page.goto(site.url)
+        page.locator("tbody tr[id^=row-] th").first.get_by_role("link", name="softmax").click()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert "/candidates/" in page.url
+        page.get_by_role("link", name="Source", exact=True).click()
+        keyword = page.locator(".code .k, .code .kn").first
+        colour = "one => getComputedStyle(one).color"
+        assert keyword.evaluate(colour) != page.locator(".code pre").first.evaluate(colour)
+
+
+def test_labels_of_the_fleet_begin_alike_and_values_have_units(site: Site, browser: Browser) -> None:
+    with write_session(site.engine) as session:
+        facts = {"l2_bytes": 52_428_800, "bandwidth_bytes_per_s": 4.8e12, "max_sm_mhz": 1980, "power_limit_w": None}
+        register(session, replace(DEVICE, uuid="labels", facts=facts), ENVIRONMENT, ())
+    with looking(browser, 390, "light") as page:
+        page.goto(f"{site.url}/fleet")
+        labels = page.locator(".devices dt").all_inner_texts()
+        assert {"L2", "Bandwidth", "Max SM", "Power limit", "PyTorch"} <= set(labels)
+        assert [label for label in labels if not label[0].isupper()] == []
+        for value in ("50 MiB", "4,800 GB/s", "1980 MHz"):
+            expect(page.get_by_text(value, exact=True)).to_be_visible()
+        check(page, "fleet-labels", 390, "light")

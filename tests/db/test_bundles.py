@@ -241,7 +241,8 @@ def test_an_admission_goes_on_to_the_baselines_and_the_device_becomes_known(engi
     assert [one.outcome for one in batch.collect("\n".join(answers_to(world, bundle)))] == [Taken.SETTLED]
     following = batch.bundle()
     assert following is not None
-    assert [task.kind for task in read_bundle(following)[1]] == [TaskKind.BUILD]
+    (task,) = read_bundle(following)[1]
+    assert (task.kind, task.quick) == (TaskKind.BUILD, True), "what is clearly slower ends early, as with a worker"
     with read_session(engine) as s:
         assert s.scalars(select(DeviceRow.environment_key)).one() == ENVIRONMENT.key
 
@@ -333,6 +334,16 @@ def test_a_cancelled_run_leaves_nothing_to_collect(engine: Engine) -> None:
 
 
 @pytest.mark.both_stacks
+def test_what_is_given_back_after_its_run_was_cancelled_is_not_bundled_again(engine: Engine) -> None:
+    batch, bundle, _ = one_task(engine)
+    with write_session(engine) as s:
+        cancel_run(s, s.scalars(select(EvaluationRow.run_id)).one())
+    assert release(batch, bundle) == 1
+    assert batch.bundle() is None
+    with read_session(engine) as s:
+        assert s.scalars(select(EvaluationRow.state)).all() == ["cancelled"]
+
+
 def test_what_is_given_back_can_be_bundled_again_at_once(engine: Engine) -> None:
     batch, bundle, _ = one_task(engine)
     assert batch.bundle() is None

@@ -66,7 +66,7 @@ def test_an_extension_that_does_not_help_is_refused(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=0.5", "speed=0.6", "speed=0.7"))
     run = world.start(Budget(candidates=2), RunConfig(in_flight=1))
     world.drain()
-    with pytest.raises(Conflict, match="add candidates"):
+    with pytest.raises(Conflict, match="and has used 2: add more candidates"):
         extend(engine, run, Budget(usd=1.0))
     with pytest.raises(NotFound), write_session(engine) as s:
         extend_run(s, run.id, Budget(candidates=1), project_id="other")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+
+import pytest
 
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
 from evaluator.timing.protocol import Rules, SamplingPlan, TimingProtocol
-from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Interval, Problem
+from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Device, Environment, Interval, Problem
 
 # A tenth of a second of timing tells a factor of 1.3 from 1.
 QUICK = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
@@ -22,9 +27,12 @@ QUICKLY = TimingProtocol(
 # For tests that ask whether a Candidate passes, and not how fast it is or how closely it was watched.
 BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, rehearse=False, closely=False)
 BRIEFLY = replace(QUICKLY, judge=BRIEF)
-# For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
+# For a judge that is served. Rounds of its confirmations are as long as ever, since they must hold on a busy machine;
+# of fewer repetitions the bound is lower, so what is to be promoted is several times as fast.
 SERVED = replace(
     _USUAL,
+    process_pairs=5,
+    first_pairs=2,
     judge=QUICK,
     profile=QUICK,
     baseline=replace(_USUAL.baseline, round_us=QUICK.round_us, budget_s=QUICK.budget_s),
@@ -130,12 +138,27 @@ def forward(*lines: str) -> Candidate:
     return candidate(f"class ModelNew(Base):\n    def forward(self, x):\n{text}\n")
 
 
+@contextmanager
+def workloads_alone(judge: Judge, protocol: TimingProtocol = QUICKLY) -> Iterator[Judge]:
+    """Give a judge a protocol, by default one that watches closely, and let it check Workloads alone: for tests of what
+    it does beside checking. The other sizes take longer than short rounds do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "protocol", protocol)
+        patch.setattr(judge.check_stage, "check", partial(judge.check_stage.check, varied=False))
+        yield judge
+
+
 def eager_only(judge: Judge, one: Problem) -> BaselineReport:
     """A report that makes eager the comparator, without timing anything first."""
+    return eager_report(one, judge.device, judge.environment)
+
+
+def eager_report(one: Problem, device: Device, environment: Environment | None = None) -> BaselineReport:
     times = tuple(
         BaselineTime(
             mode="eager", workload=w.name, clock=Clock.CALLS, median_us=1.0, interval_us=Interval(low=1, high=1)
         )
         for w in one.workloads
     )
-    return BaselineReport(problem_hash=one.hash, device=judge.device, environment=judge.environment, times=times)
+    environment = environment or Environment(python="3", torch="2")
+    return BaselineReport(problem_hash=one.hash, device=device, environment=environment, times=times)

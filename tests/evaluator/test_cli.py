@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.cli import main
+from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
 from evaluator.types import (
     Admission,
@@ -22,7 +23,7 @@ from evaluator.types import (
     Evaluation,
     Verdict,
 )
-from tests.evaluator.rooms import CPP, PROBLEM, candidate, problem
+from tests.evaluator.rooms import CPP, PROBLEM, candidate, eager_report, problem
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,8 +45,10 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.mark.judge
 def test_a_wrong_candidate_exits_with_1_and_json_stands_alone(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    eager = eager_report(read_problem(PROBLEM, "p"), Device(kind=DeviceKind.CPU, name="x", uuid="y"))
+    (files / "b.json").write_text(json.dumps(to_json(eager)))  # without it every Baseline would be compiled
     asked = ["judge", "--problem", str(files / "p.py"), "--candidate", str(files / "wrong.py"), "--json", "-"]
-    assert main(asked) == 1
+    assert main([*asked, "--baseline", str(files / "b.json")]) == 1
     found = from_json(Evaluation, json.loads(capfd.readouterr().out))
     assert found.verdict is Verdict.INCORRECT_VALUES
 

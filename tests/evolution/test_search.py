@@ -51,7 +51,6 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(budgets, configs, st.integers(0, 2**32), st.floats(0.5, 2.0), st.floats(0.1, 10.0))
 def test_every_search_ends_within_its_budget(
     budget: Budget, config: RunConfig, seed: int, quality: float, judge_s: float

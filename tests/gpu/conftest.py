@@ -29,8 +29,8 @@ def _problem(item):
 
 @pytest.hookimpl(tryfirst=True)  # before parts are taken: they are to have few problems in common
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: _problem(item) if _HERE in item.path.parents else "")
-    mine = [item for item in items if _HERE in item.path.parents]
+    mine = {item for item in items if str(item.path).startswith(f"{_HERE}/")}
+    items.sort(key=lambda item: _problem(item) if item in mine else "")
     for item in mine:
         item.add_marker(pytest.mark.gpu)
 

@@ -71,7 +71,8 @@ CUDA = '''import torch
 from warpwright_native import load_cuda
 
 SOURCE = r"""
-extern "C" __global__ void norm(const float* x, const float* y, const float* w, float* out, int columns, float eps) {
+extern "C" __global__ void residual_norm(
+    const float* x, const float* y, const float* w, float* out, int columns, float eps) {
   __shared__ float sums[32];
   const float* a = x + (long)blockIdx.x * columns;
   const float* b = y + (long)blockIdx.x * columns;
@@ -87,7 +88,7 @@ extern "C" __global__ void norm(const float* x, const float* y, const float* w, 
     out[(long)blockIdx.x * columns + i] = (a[i] + b[i]) * scale * w[i];
 }
 """
-norm = load_cuda(SOURCE).kernel("norm")
+norm = load_cuda(SOURCE).kernel("residual_norm")
 
 
 class ModelNew(torch.nn.Module):

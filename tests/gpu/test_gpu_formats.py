@@ -87,7 +87,7 @@ def test_kernelbenchs_own_evaluation_accepts_a_file(name: str, tmp_path: Path) -
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(path), str(tmp_path / kernel), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "src")])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "src"), *sys.path[1:]])},
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert "'passed': True" in done.stdout, done.stdout + done.stderr[-2000:]

@@ -12,6 +12,7 @@ import pytest
 
 from evaluator.languages import detect
 from evaluator.types import Language
+from evolution.tunables import read_tunables
 from prompts.library import fill, guide
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,25 +37,28 @@ def example(language: Language, *, general: bool) -> str:
 
 
 @pytest.mark.parametrize("general", [True, False])
-@pytest.mark.parametrize("language", [Language.CPP, Language.CUDA, Language.TRITON])
+@pytest.mark.parametrize("language", [language for language in Language if language is not Language.TORCH])
 def test_an_example_is_in_its_language_and_uses_its_tunables(language: Language, general: bool) -> None:
     source = example(language, general=general)
     assert detect(source) is language
-    tunables = re.search(r"^TUNABLES = (.*)$", source, re.MULTILINE)
-    assert tunables is not None
-    for name in re.findall(r'"(\w+)":', tunables[1]):
+    tunables, configuration = read_tunables(source)
+    assert tunables.keys() == configuration.keys()
+    for name in tunables:
         assert len(re.findall(rf"\b{name}\b", source)) > 2, f"{name} is declared and never used"
     assert ("contiguous()" in source) is general
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("language", [Language.CPP, Language.TRITON])
+@pytest.mark.parametrize("language", [Language.CPP, Language.TRITON, Language.HELION])
 def test_an_example_is_right(language: Language, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if language is Language.CPP and shutil.which("g++") is None:
         pytest.skip("g++ is not installed")
     if language is Language.TRITON:
         pytest.importorskip("triton")
         monkeypatch.setenv("TRITON_INTERPRET", "1")
+    if language is Language.HELION:
+        pytest.importorskip("helion", reason="Helion is not installed")
+        monkeypatch.setenv("HELION_INTERPRET", "1")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     file = tmp_path / "example.py"

@@ -405,10 +405,56 @@ def test_the_floor_of_a_small_kernel_is_a_kernel_that_does_nothing() -> None:
 
 
 def test_the_floor_of_a_product_is_its_arithmetic() -> None:
-    heavy = fact(flops=2 * 4096**3, matmul_gflops=700_000.0, bytes_moved=100_000_000, floor_us=24.0)
+    heavy = fact(flops=14 * 10**9, matmul_gflops=700_000.0, bytes_moved=30_000_000, floor_us=8.0)
     text = render(on_a_gpu(facts=(heavy,)), tokens=20000).user
-    assert "least possible time on this device: 196 us (arithmetic)" in text
+    assert "least possible time on this device: 20.0 us (arithmetic)" in text
     assert "700 TFLOP/s, a large matrix product's rate here" in text
+
+
+def test_many_nearby_sizes_are_told_apart_and_counted() -> None:
+    sizes = tuple(f"rows={n}, hidden={n}" for n in range(20))
+    text = render(replace(material(Operator.CREATE), varied=sizes), tokens=20000).user
+    assert "rows=0, hidden=0; rows=1, hidden=1; " in text
+    assert "; and 4 more like these." in text
+    assert "rows=16" not in text
+
+
+def test_attention_gets_notes_of_its_own() -> None:
+    by_hand = "s = torch.matmul(q, k.mT)\np = torch.softmax(s, -1)\nreturn torch.matmul(p, v)"
+    for code in ("F.scaled_dot_product_attention(q, k, v)", by_hand):
+        lines = techniques(Language.TRITON, code, {"a": 3.0}, skinny=True)
+        assert any("split the keys" in line for line in lines)
+        assert not any("tiles" in line for line in lines)
+    lines = techniques(Language.TRITON, "torch.softmax(torch.matmul(x, w), 1)", {"a": 3.0})
+    assert not any("split the keys" in line for line in lines)
+
+
+def test_a_rate_that_a_baseline_beats_is_not_believed() -> None:
+    """It was measured while other work used the device."""
+    slow = fact(flops=2 * 1024**3, matmul_gflops=242.0, bytes_moved=100_000_000, floor_us=9.0)
+    text = render(on_a_gpu(facts=(slow,)), tokens=20000).user
+    assert "least possible time on this device: 9.00 us" in text
+    assert "242 GFLOP" not in text
+
+
+def test_prompts_in_flight_together_look_at_different_things() -> None:
+    for kind in DeviceKind:
+        assert len({angle(number, kind=kind) for number in range(5)}) == 5
+    assert "bytes in flight" in render(on_a_gpu(number=1), tokens=20000).user
+
+
+def test_a_kernel_that_was_compiled_many_times_is_one_line() -> None:
+    compiled = [
+        {"name": "rows", "registers": 56, "spills": 0, "shared_bytes": 98304, "num_warps": 4},
+        {"name": "rows", "registers": 255, "spills": 20, "shared_bytes": 16384, "num_warps": 4},
+        {"name": "tail", "registers": None},
+    ]
+    parent = replace(PARENT, resources={"kernels": compiled})
+    text = render(replace(material(Operator.REWRITE), parents=(parent,)), tokens=20000).user
+    assert (
+        '"rows": "56 to 255 registers, 0 to 20 spilled registers, 16384 to 98304 bytes of shared memory, 4 warps"'
+        in text
+    )
 
 
 def test_few_rows_get_notes_on_skinny_products() -> None:
@@ -466,7 +512,7 @@ def test_the_graph_shows_each_operations_bytes_and_time() -> None:
 
 def test_shapes_that_are_not_varied_are_said_to_be_exact() -> None:
     assert "exactly the workloads' shapes" in render(replace(material(Operator.CREATE), varied=()), tokens=20000).system
-    assert "nearby ones" in render(material(Operator.CREATE), tokens=20000).system
+    assert "up to one more than the largest" in render(material(Operator.CREATE), tokens=20000).system
 
 
 def test_a_convolution_may_use_what_the_references_does() -> None:

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))[
     "services"
 ]
-# Those of a GPU differ from these in the name of their queue.
-QUICK_WORKERS = ("worker-control", "worker-cpu", "worker-propose")
+# Others differ from it in the name of their queue; tests/e2e starts workers of every kind.
+QUICK_WORKERS = ("worker-cpu",)
 WORKERS = [
     pytest.param(name, marks=() if name in QUICK_WORKERS else pytest.mark.soak)
     for name in sorted(SERVICES)

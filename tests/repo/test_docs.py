@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.types import Language, Verdict
 from runtime.settings import Settings
+from scripts import generate_docs
 from service.__main__ import main
 from service.identity.principal import Scope
 from warpwright.errors import ExitCode
@@ -36,12 +36,8 @@ TEXTS = {".py", ".md", ".json", ".toml", ".j2", ".html", ".js", ".css", ".yml", 
 NOT_OURS = ("service/static/vendor/", "tests/browser/vendor/", "bench/results/", "bench/search/landscapes/")
 
 
-def test_generated_pages_are_up_to_date() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "generate_docs.py"), "--check"],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def test_generated_pages_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate_docs.main(["--check"]) == 0, capsys.readouterr().err
 
 
 def test_every_exit_code_is_documented_and_no_other() -> None:

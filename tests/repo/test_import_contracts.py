@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,12 +23,12 @@ PLANTS = {
         "The evaluator's packages import only downwards",
     ),
     "a module outside of the layers": (
-        "evaluator/planted.py",
+        "evaluator/outside.py",
         "import evaluator.types\n",
         "The evaluator's packages import only downwards",
     ),
     "siblings know each other": ("workers/planted.py", "import service\n", "Imports point only downwards"),
-    "the judge speaks HTTP": ("evaluator/planted.py", "import fastapi\n", "The judge runs alone"),
+    "the judge speaks HTTP": ("evaluator/speaking.py", "import fastapi\n", "The judge runs alone"),
     "evolution looks at the clock": ("evolution/planted.py", "import time\n", "Evolution is pure"),
     "the wheel imports a room": ("warpwright/planted.py", "import runtime\n", "warpwright talks HTTP"),
     "the API loads torch": ("service/planted.py", "import torch\n", "never load torch"),
@@ -58,19 +59,25 @@ def test_the_contracts_hold(copy: Path) -> None:
     assert "0 broken" in done.stdout
 
 
-@pytest.mark.parametrize("name", PLANTS)
-def test_a_planted_violation_is_caught(copy: Path, name: str) -> None:
-    where, code, contract = PLANTS[name]
-    planted = copy / where
-    planted.write_text(code, encoding="utf-8")
-    try:
-        done = lint(copy)
-    finally:
-        planted.unlink()
+@pytest.fixture(scope="module")
+def broken(copy: Path) -> dict[str, str]:
+    """Plant every violation, and return what the linter prints of each broken contract."""
+    for where, code, _ in PLANTS.values():
+        (copy / where).write_text(code, encoding="utf-8")
+    done = lint(copy)
+    for where, _, _ in PLANTS.values():
+        (copy / where).unlink()
     assert done.returncode == 1, done.stdout + done.stderr
-    broken = [line for line in done.stdout.splitlines() if "BROKEN" in line]
-    assert any(contract in line for line in broken), done.stdout
-    assert where.removesuffix(".py").replace("/", ".") in done.stdout
+    _, _, text = done.stdout.partition("Broken contracts\n")
+    parts = re.split(r"^(.+)\n-{3,}\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_violation_is_caught(broken: dict[str, str], name: str) -> None:
+    where, _, contract = PLANTS[name]
+    (told,) = (text for title, text in broken.items() if contract in title)
+    assert where.removesuffix(".py").replace("/", ".") in told
 
 
 def test_the_wheel_carries_warpwright_alone() -> None:

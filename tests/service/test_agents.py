@@ -170,6 +170,7 @@ async def _judge_until_it_is_proved(service: Service, client: Client, name: str)
     assert any("is the champion" in (line or "") for line in told)
     file = await ask(client, "best_kernel", problem_id=problem, form="file")
     assert "class ModelNew" in file["text"]
+    assert "hidden" not in file["text"], "the held-out workload"
     assert "--check" in file["next"]
     kernel = await ask(client, "best_kernel", run_id=proved["run_id"])
     assert kernel["text"] == SOURCES[0]

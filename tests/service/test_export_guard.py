@@ -151,6 +151,11 @@ def test_all_else_is_the_references(folder: Path) -> None:
             falls_back(x, y, moved)
             moved.float()
             uses_kernel(x, y, moved)
+            wide = torch.randn(128)
+            moved.scale.data = wide[:64]
+            uses_kernel(x, y, moved)
+            moved.scale.data = wide[::2]  # at the same address
+            falls_back(x, y, moved)
             with torch.autocast("cpu", torch.bfloat16):
                 falls_back(x, y)
             uses_kernel(x, y)

@@ -94,6 +94,7 @@ def unpacked(form: str, made: Export, folder: Path) -> Path:
     return inner
 
 
+@pytest.mark.compiles
 def test_kernelbench_gets_a_file_that_draws_the_weights_of_the_reference(tmp_path: Path) -> None:
     """KernelBench compares two modules that were constructed under one seed."""
     origin = '# warpwright origin: {"format":"kernelbench","level":2,"id":7,"file":"7_X.py","commit":null}\n'
@@ -149,6 +150,7 @@ def test_kernelbenchs_own_loader_takes_the_file(tmp_path: Path) -> None:
     assert "loaded" in done.stdout, done.stderr[-2000:]
 
 
+@pytest.mark.compiles
 def test_gpu_mode_gets_a_submission(tmp_path: Path) -> None:
     problem = PROBLEM.replace("        self.first = nn.Linear(columns, columns)\n", "").replace("self.first(x)", "x")
     kernel = KERNEL.replace("        self.first = nn.Linear(columns, columns)\n", "").replace(
@@ -203,6 +205,7 @@ torch.testing.assert_close(main.run(*given), reference["run"](*given))
 """
 
 
+@pytest.mark.compiles
 def test_flashinfer_gets_a_data_set_of_its_own(tmp_path: Path) -> None:
     """The weights are inputs of the definition; its reference and the solution agree on them."""
     folder = unpacked("flashinfer", field_export(), tmp_path)
@@ -231,6 +234,7 @@ def test_sol_gets_a_problem_folder(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.compiles
 def test_an_imported_definition_gets_the_solution_alone(tmp_path: Path) -> None:
     told = {
         "format": "flashinfer", "definition": "scale_h16", "op_type": "..", "inputs": ["x", "s"], "scalars": ["s"],
@@ -285,6 +289,7 @@ def test_unknown_shapes_get_a_module_only_where_all_constructors_agree() -> None
         several([torch.ones(5, 16)])
 
 
+@pytest.mark.compiles
 def test_flashinfer_bench_loads_builds_and_applies_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("flashinfer_bench", reason="pip install flashinfer-bench")
     folder = unpacked("flashinfer", field_export(), tmp_path)

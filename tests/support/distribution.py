@@ -1,7 +1,7 @@
 """Spread the files of a parallel run: all that judge go to one worker, each other file to whichever worker is free.
 
 A judge's first verdict costs as much as a hundred later ones, and judges that time at once wait for one another. So one
-worker owns a warm judge.
+worker owns a warm judge. Files that share something else which takes seconds to start go to one worker, too.
 """
 
 from __future__ import annotations
@@ -15,25 +15,32 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 _ROOT = Path(__file__).parents[2]
-_JUDGES = re.compile(r"^def .*\bjudge: Judge\b|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
-_JUDGING = "files that judge"
+_JUDGES = re.compile(r"^def \w+\((.*, )?judge[,:)]|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
+_SCRIPTS = re.compile(r"^from tests\.support import.*\bscripts\b", re.MULTILINE)
+_SHARED = {"files that judge": _JUDGES, "files that run scripts": _SCRIPTS}
+_CAGES = "tests/evaluator/cage/"  # whose children come from a judge's pool, and are not timed
 _LONGEST_FIRST = ("e2e", "browser", "take_home", "workers", "synthesis", "service", "db")
 """Suites with long files: these start early, or one of them runs alone in the end."""
 _SLOW, _SLOW_FIXTURES = ("stack", "compiles", "gpu"), frozenset({"stack", "engine", "sqlite_template", "together"})
 
 
 class Scheduling(LoadFileScheduling):
-    """`--dist loadfile`, with the files that judge as one."""
+    """`--dist loadfile`, with files that share something as one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        path: str = super()._split_scope(nodeid)
-        return _JUDGING if _file_judges(path) else path
+        return _scope(super()._split_scope(nodeid))
 
 
 @functools.cache
-def _file_judges(path: str) -> bool:
+def _scope(path: str) -> str:
+    text = (_ROOT / path).read_text(encoding="utf-8")
+    shared = [name for name, pattern in _SHARED.items() if pattern.search(text)]
+    return _CAGES if path.startswith(_CAGES) else shared[0] if shared else path
+
+
+def file_judges(path: str) -> bool:
     """Return True if tests of this file ask for the fixture `judge` or are marked so."""
-    return _JUDGES.search((_ROOT / path).read_text(encoding="utf-8")) is not None
+    return _scope(path) == next(iter(_SHARED))
 
 
 def judges(item: pytest.Item) -> bool:
@@ -71,7 +78,7 @@ def arrange(items: list[pytest.Item]) -> None:
 
 def _turn(item: pytest.Item) -> int:
     path = item.path.relative_to(_ROOT)
-    if _file_judges(str(path)):
+    if file_judges(str(path)):
         return 0
-    suite = path.parts[1]
+    suite = "take_home" if _scope(str(path)) == _CAGES else path.parts[1]
     return 1 + (_LONGEST_FIRST.index(suite) if suite in _LONGEST_FIRST else len(_LONGEST_FIRST))

@@ -132,6 +132,8 @@ def compare(got: torch.Tensor, eager: torch.Tensor, oracle: torch.Tensor) -> flo
     if not got.is_floating_point():
         assert torch.equal(got, eager)
         return 0.0
+    if got.dtype == torch.float8_e4m3fn:
+        return compare_quantised(got, eager, oracle)
     wide = got.double()
     assert torch.equal(wide.isnan(), oracle.isnan() | eager.isnan() & wide.isnan()), "NaN in other places"
     finite = oracle.isfinite() & eager.isfinite()
@@ -146,3 +148,14 @@ def compare(got: torch.Tensor, eager: torch.Tensor, oracle: torch.Tensor) -> flo
     assert worst <= 1, f"error {worst:.2f} times what is allowed, at {error.argmax().item()}"
     assert error.norm() <= 4 * max(honest.norm().item(), unit * scale.norm().item())
     return float((error / scale.clamp_min(1e-30)).max())
+
+
+def compare_quantised(got: torch.Tensor, eager: torch.Tensor, oracle: torch.Tensor) -> float:
+    """Allow a step of float8 from float64's answer, in hardly more places than the reference has."""
+    values, exact = got.float(), oracle.float()
+    assert torch.equal(values.isnan(), exact.isnan()), "NaN in other places"
+    apart = (values - exact).nan_to_num().abs()
+    assert (apart <= exact.nan_to_num().abs() * 0.126 + 2**-9).all(), "more than a step away"
+    share, own = (float((t.nan_to_num() != exact.nan_to_num()).float().mean()) for t in (values, eager.float()))
+    assert share <= 2 * own + 1e-3, f"{share:.2%} of the quantised values differ, {own:.2%} of the reference's"
+    return share

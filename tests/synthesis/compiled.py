@@ -16,7 +16,15 @@ from triton.compiler import ASTSource
 
 TARGET = GPUTarget("cuda", 90, 32)
 SHARED = 227 * 1024  # bytes that a program may have
-DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "int8": "i8", "int64": "i64", "bool": "i1"}
+DTYPES = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "int8": "i8",
+    "uint8": "u8",
+    "int64": "i64",
+    "bool": "i1",
+}
 
 
 def launched(path: str, reference: str, sizes: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from evaluator.types import DeviceKind
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
-from tests.synthesis.checking import graphs, problem
-from tests.synthesis.test_triton import CHECK, case, child
+from tests.synthesis.checking import ROOT, graphs, problem, sizes_of
+from tests.synthesis.test_triton import CHECK, COMPILE, case, child
 
 pytest.importorskip("triton")
 pytestmark = pytest.mark.compiles
@@ -47,6 +48,18 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{}, {"m": 5}],
     ),
+    "latent attention": (
+        "scores = (a0 @ a1.transpose(1, 2)).float() * 0.1\nreturn torch.softmax(scores, -1) @ a1[..., :256]",
+        "torch.randn(b, m, 288), torch.randn(b, n, 288)",
+        "",
+        [{}, {"m": 5, "n": 64}],
+    ),
+    "keys along the columns": (
+        "return torch.softmax(a0 @ a1, -1) @ a2",
+        "torch.randn(b, m, d), torch.randn(b, d, n), torch.randn(b, n, d)",
+        "",
+        [{}, {"n": 128, "b": 1}],
+    ),
     "linear": (
         "return F.gelu(self.l(a0)) + 1",
         "torch.randn(rows, k)",
@@ -65,6 +78,34 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{}, {"rows": 1, "k": 33}],
     ),
+    "low rank": (
+        "return self.l(a0) + F.relu(self.up(self.down(a0) * 0.5) + 0.1)",
+        "torch.randn(rows, k)",
+        "self.l, self.down = nn.Linear(70, 45), nn.Linear(70, 5, bias=False)\nself.up = nn.Linear(5, 45, bias=False)",
+        [{}, {"rows": 20}],
+    ),
+    "normed rows with a gate": (
+        f"h = {NORM} * self.w\nreturn F.silu(h @ a1) * (h @ a2)",
+        "torch.randn(rows, k), torch.randn(k, o), torch.randn(k, o)",
+        "self.w = nn.Parameter(torch.ones(70))",
+        [{}, {"rows": 1}],
+    ),
+    "four bits in groups": (
+        "pairs = torch.stack([self.w & 15, self.w >> 4], -1).flatten(1).to(a0.dtype) - 8\n"
+        "w = pairs.unflatten(1, (-1, 32)) * self.s[..., None]\nreturn a0 @ w.flatten(1).t()",
+        "torch.randn(rows, 96)",
+        "self.register_buffer('w', torch.randint(0, 256, (45, 48), dtype=torch.uint8))\n"
+        "self.register_buffer('s', torch.rand(45, 3))",
+        [{}, {"rows": 1}],
+    ),
+    "four bits by column": (
+        "low, high = (self.w & 15).to(a0.dtype) - 8, (self.w >> 4).to(a0.dtype) - 8\n"
+        "return F.linear(a0, torch.stack([low, high], -1).flatten(1) * self.s[:, None])",
+        "torch.randn(rows, 70)",
+        "self.register_buffer('w', torch.randint(0, 256, (45, 35), dtype=torch.uint8))\n"
+        "self.register_buffer('s', torch.rand(45))",
+        [{}, {"rows": 17}],
+    ),
     "groups": (
         "return F.silu(F.group_norm(a0, 2, self.w, self.b)) * 2 + a0",
         "torch.randn(b, h, n, d) + 3",
@@ -76,6 +117,25 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "torch.randn(b, h, n)",
         "",
         [{"n": 70}, {"n": 9000, "b": 1}],
+    ),
+    "pooling": (
+        "return F.max_pool2d(a0, 4, 1, 1), F.max_pool2d(a0, 3, 2, 1), F.avg_pool2d(a0, 2)",
+        "torch.randn(b, h, m, n)",
+        "",
+        [{"m": 9}, {"m": 12, "n": 50}],
+    ),
+    "scan": ("return torch.cumsum(a0 * torch.sigmoid(a1), -1) + 1", "torch.randn(b, h, n), torch.randn(n)", "", [{}]),
+    "extremes": (
+        "return a0.argmax(1), a0.argmin(-1), torch.argmax(a0, 0, keepdim=True)",
+        "torch.randn(b, h, n).round()",
+        "",
+        [{"h": 70}, {"n": 140}],
+    ),
+    "statistics of the batch": (
+        "return F.batch_norm(a0, None, None, self.w, self.b, training=True)",
+        "torch.randn(b, h, n) * 2 + 3",
+        "self.w = nn.Parameter(torch.ones(4))\nself.b = nn.Parameter(torch.ones(4))",
+        [{"n": 33000}, {"n": 40000, "b": 3}],
     ),
     "dequantised": (
         "return (a0 @ self.w.to(a0.dtype).t()) * self.s",
@@ -102,7 +162,8 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, (forward, inputs, init, sizes) in CASES.items():
         source = problem(forward, inputs, init=init, sizes=SIZES)
         made = drafts(source, sizes[:2])
-        made = [made[0], *(d for d in made if d.configuration.get("HELD_GROUP") == 0)][:2]
+        other = (d for d in made if d.configuration.get("HELD_GROUP") == 0 or d.configuration.get("BESIDE") == 0)
+        made = [made[0], *other][:2]
         cases[name] = case(folder, name.replace(" ", "_"), source, made, sizes)
     return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
 
@@ -118,3 +179,54 @@ def test_vectors_of_keys_are_loaded_before_the_loop() -> None:
     before, loop = drafts(source, [{"n": 37}, {"n": 50}])[0].source.split("    for start in range(", 1)
     assert "tl.load(w_ptr + j_k + tl.zeros([BLOCK, 1], tl.int32)" in before
     assert "w_ptr" not in loop.split("@triton.jit")[0]
+
+
+# Every kernel that one call launches, for a problem of Mirage's and for integers in memory.
+LAUNCHED = {
+    "mirage_rmsnorm_linear": ["product_linear"],
+    "mirage_lora_linear": ["product_out"],
+    "mirage_mla_decode": ["attend_matmul_1"],
+    "int8_woq_linear": ["product_out"],
+    "int4_woq_linear": ["product_matmul"],
+}
+
+
+def test_launches_compile_for_sm_90(tmp_path: Path) -> None:
+    cases = {}
+    for name in LAUNCHED:
+        source = (ROOT / "bench" / "anchors" / "problems" / f"{name}.py").read_text(encoding="utf-8")
+        workloads = sizes_of(source, "cuda")[:-1]
+        sizes = [{k: v for k, v in workloads[1].items() if k != "name"}]
+        cases[name] = case(tmp_path, name, source, drafts(source, workloads)[:1], sizes)
+    found = child(COMPILE, json.dumps(cases), TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    assert {name: [one["kernel"] for one in launches] for name, launches in found.items()} == LAUNCHED
+
+
+def test_latent_values_are_the_tile_of_the_keys() -> None:
+    forward, inputs, init, sizes = CASES["latent attention"]
+    source = drafts(problem(forward, inputs, init=init, sizes=SIZES), sizes)[0].source
+    loop = source.split("    for start in range(", 1)[1].split("@triton.jit")[0]
+    assert loop.count("tl.load(") == 2  # two pieces of the keys, and no values
+    assert "pieces=True" in source
+
+
+def test_scales_of_columns_leave_the_product() -> None:
+    forward, inputs, init, sizes = CASES["four bits by column"]
+    source = drafts(problem(forward, inputs, init=init, sizes=SIZES), sizes)[0].source
+    loop, after = source.split("    for start in range(", 1)[1].split("    inside = row_inside & c_inside", 1)
+    assert "_low_less_8(bits, TYPE)" in loop
+    assert "s_ptr" not in loop
+    assert "s_ptr" in after
+
+
+def test_a_size_called_out_is_not_the_output() -> None:
+    """The output takes that name in `forward`, and the size would be a tensor from there on."""
+    source = problem(
+        "return F.linear(a0, a1) + F.linear(F.linear(a0, a2), a3)",
+        "torch.randn(rows, k), torch.randn(out, k), torch.randn(2, k), torch.randn(out, 2)",
+        sizes="rows=3, k=70, out=45",
+    )
+    shown = [{"name": "a", "rows": 3, "k": 70, "out": 45}, {"name": "b", "rows": 5, "k": 64, "out": 48}]
+    draft = next(iter(sequence(graphs(source, shown), DeviceKind.CUDA, 0)))
+    forward = draft.source.partition("def forward")[2]
+    assert "out = torch.empty((rows, out)" not in forward

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.compiles  # interpreters with torch
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ChildPool]:
-    """Preload what tracing needs, so that a child need not import it."""
-    policy = CagePolicy(preload=("torch.fx.experimental.proxy_tensor", "torch._subclasses.fake_tensor"))
+    """Preload what tracing imports, which takes a child longer than tracing."""
+    policy = CagePolicy(preload=("torch", "torch._dynamo"))
     with ChildPool(DeviceKind.CPU, policy=policy) as started:
         yield started
 

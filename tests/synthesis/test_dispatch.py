@@ -237,6 +237,7 @@ def test_two_configurations_of_one_triton_kernel_make_a_file_as_plain_as_they_ar
     assert is_restricted(source)
 
 
+@pytest.mark.compiles
 def test_two_cpp_libraries_in_one_file() -> None:
     source = written(*synthesised(DeviceKind.CPU))
     model = loaded(source).ModelNew(4)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from evaluator.types import DeviceKind, Language
+from synthesis.blocks.estimate import Shape, ranked_products, shapes_of
+from synthesis.blocks.rewrite import use_blocks
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
+from synthesis.graph.program import read_program
 from synthesis.ranking import Rows, estimate_us, ranked
 from synthesis.strategies import propose, sequence
 from tests.synthesis.checking import graphs, problem
@@ -61,6 +64,45 @@ def test_a_reference_that_only_calls_libraries_is_told(kind: DeviceKind) -> None
     traced = graphs(source, [{"name": "w"}])
     with pytest.raises(Unsupported, match="nothing to fuse here: 2 of 2 operations are library calls"):
         propose(traced, kind, number=0)
+
+
+SKINNY = Shape(8, 14336, 4096, 1, 2, group=0, parts=1, vector=False)
+PRODUCT = {"COLUMNS": 64, "DEPTH": 256, "FILL": 128, "PRODUCT_WARPS": 4, "PRODUCT_STAGES": 4}
+
+
+def test_products_with_a_last_wave_of_few_programs_or_many_short_steps_come_late() -> None:
+    listed = [
+        draft("short", **{**PRODUCT, "COLUMNS": 16, "PRODUCT_STAGES": 6}),
+        draft("few at last", **{**PRODUCT, "COLUMNS": 32, "DEPTH": 512, "PRODUCT_STAGES": 3}),
+        draft("usual", **PRODUCT),
+        draft("usual again", **{**PRODUCT, "FILL": 64}),  # launches the same
+    ]
+    names = [d.strategy for d in ranked_products(listed, [[SKINNY]])]
+    assert names == ["usual", "few at last", "short", "usual again"]
+    assert ranked_products(listed, [[]]) == listed
+
+
+def test_products_of_a_reference_are_found_with_the_bytes_of_their_weights() -> None:
+    forward = "return F.silu(F.linear(a0, a1)) * F.linear(a0, a2)"
+    source = problem(forward, "torch.randn(rows, k), torch.randn(n, k), torch.randn(n, k)", sizes="rows=3, k=64, n=32")
+    program = read_program(graphs(source, [{"name": "a"}, {"name": "b", "rows": 1}]))
+    assert use_blocks(program) == 1
+    assert [[(s.rows, s.columns, s.width, s.vector) for s in shapes] for shapes in shapes_of(program)] == [
+        [(3, 32, 8, True)],
+        [(1, 32, 8, True)],
+    ]
+
+
+def test_what_stays_a_library_call_is_told_with_its_share() -> None:
+    source = problem("return F.relu(F.conv1d(a0, a1)) * 2", "torch.randn(1, 4, 64), torch.randn(4, 4, 3)")
+    for kind in DeviceKind:
+        draft = propose(graphs(source, [{"name": "w"}]), kind, number=0)
+        assert draft is not None
+        assert draft.left == "1 of 2 operations are library calls that hold 50% of the time (conv1d)"
+    heavy = problem("return F.relu(F.conv2d(a0, a1))", "torch.randn(64, 64, 99, 99), torch.randn(64, 64, 9, 9)")
+    draft = propose(graphs(heavy, [{"name": "w"}]), DeviceKind.CUDA, number=0)
+    assert draft is not None
+    assert "hold 9" in draft.left
 
 
 def test_without_rows_the_order_stays() -> None:

@@ -1,17 +1,18 @@
 """Special values and accuracy of the generated mathematics, and numbers that only some workloads have."""
 
-# ruff: noqa: E501  formulas
-
 from __future__ import annotations
 
+import functools
 import math
 
 import pytest
 import torch
 
 from evaluator.types import DeviceKind
+from synthesis.draft import Draft
 from synthesis.strategies import propose
 from tests.synthesis.checking import flat, graphs, module, problem
+from tests.synthesis.together import Together
 
 SPECIAL = [
     0.0,
@@ -36,11 +37,36 @@ SPECIAL = [
 TWO = [{"name": "a", "rows": 7, "n": 37}, {"name": "b", "rows": 12, "n": 264}]
 
 
-def outputs(forward: str, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-    """Return (Candidate's, reference's, reference's in float64) for one input."""
-    source = problem(f"return {forward}", "torch.randn(rows, n)")
+FUNCTIONS = (
+    "torch.exp(a0), torch.tanh(a0), torch.erf(a0), torch.sigmoid(a0), torch.log(a0.abs()), torch.log1p(a0.abs())"
+)
+SPREADING = [
+    "torch.exp(a0), torch.log(a0), torch.tanh(a0), torch.erf(a0), torch.sigmoid(a0), F.silu(a0), F.relu(a0)",
+    "a0.clamp(-1, 1), torch.maximum(a0, a0 * 0), a0.abs().sqrt(), 1 / a0, torch.where(a0 > 0, a0, 1.0), -a0",
+]
+REDUCTIONS = (
+    "torch.softmax(a0, -1), torch.logsumexp(a0, -1), a0.amax(-1), a0.amin(-1), a0.mean(-1), torch.log_softmax(a0, -1)"
+)
+SCALED = "torch.softmax(a0 / math.sqrt(a0.shape[-1]), -1)"
+
+
+@functools.cache
+def drafted(formula: str) -> tuple[str, Draft]:
+    """Return the reference and the first draft for it."""
+    source = problem(f"return {formula}", "torch.randn(rows, n)")
     draft = propose(graphs(source, TWO), DeviceKind.CPU, number=0)
     assert draft is not None
+    return source, draft
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(together: Together) -> None:
+    together.compile(drafted(formula)[1].source for formula in (FUNCTIONS, *SPREADING, REDUCTIONS, SCALED))
+
+
+def outputs(formula: str, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+    """Return (Candidate's, reference's, reference's in float64) for one input."""
+    source, draft = drafted(formula)
     reference, made = module(source).Model(), module(draft.source).ModelNew()
     with torch.no_grad():
         return flat(made(x)), flat(reference(x)), flat(reference(x.double()))
@@ -50,23 +76,14 @@ def test_functions_are_accurate_to_a_few_units_in_the_last_place() -> None:
     x = torch.cat([torch.linspace(-20, 20, 40001), torch.logspace(-38, 38, 4001), -torch.logspace(-30, 1.9, 4001)])[
         None
     ]
-    formula = (
-        "torch.exp(a0), torch.tanh(a0), torch.erf(a0), torch.sigmoid(a0), torch.log(a0.abs()), torch.log1p(a0.abs())"
-    )
-    got, _, oracle = outputs(formula, x)
-    for name, g, o in zip(formula.split("torch.")[1:], got, oracle, strict=True):
+    got, _, oracle = outputs(FUNCTIONS, x)
+    for name, g, o in zip(FUNCTIONS.split("torch.")[1:], got, oracle, strict=True):
         normal = (o.abs() > 2.0**-126) & (o.abs() < 3e38)
         error = ((g.double() - o).abs() / o.abs())[normal].max().item() * 2**23
         assert error < 3.0, f"{name} is {error:.2f} units off"
 
 
-@pytest.mark.parametrize(
-    "formula",
-    [
-        "torch.exp(a0), torch.log(a0), torch.tanh(a0), torch.erf(a0), torch.sigmoid(a0), F.silu(a0), F.relu(a0)",
-        "a0.clamp(-1, 1), torch.maximum(a0, a0 * 0), a0.abs().sqrt(), 1 / a0, torch.where(a0 > 0, a0, 1.0), -a0",
-    ],
-)
+@pytest.mark.parametrize("formula", SPREADING)
 def test_special_values_spread_as_in_the_reference(formula: str) -> None:
     got, eager, _ = outputs(formula, torch.tensor(SPECIAL)[None])
     for g, e in zip(got, eager, strict=True):
@@ -78,16 +95,11 @@ def test_special_values_in_a_row_reach_its_reductions(special: float) -> None:
     x = torch.randn(3, 37)
     x[1, 20] = special
     x[2, :] = special
-    formula = "torch.softmax(a0, -1), torch.logsumexp(a0, -1), a0.amax(-1), a0.amin(-1), a0.mean(-1), torch.log_softmax(a0, -1)"
-    got, eager, _ = outputs(formula, x)
+    got, eager, _ = outputs(REDUCTIONS, x)
     for g, e in zip(got, eager, strict=True):
         assert torch.allclose(g, e, rtol=1e-5, atol=1e-6, equal_nan=True), (g, e)
 
 
 def test_a_scale_that_depends_on_a_size() -> None:
-    source = problem("return torch.softmax(a0 / math.sqrt(a0.shape[-1]), -1)", "torch.randn(rows, n)")
-    draft = propose(graphs(source, TWO), DeviceKind.CPU, number=0)
-    assert draft is not None
-    x = torch.randn(5, 91)
-    expected = module(source).Model()(x)
-    assert torch.allclose(module(draft.source).ModelNew()(x), expected, rtol=1e-5, atol=1e-7)
+    got, eager, _ = outputs(SCALED, torch.randn(5, 91))
+    assert torch.allclose(got[0], eager[0], rtol=1e-5, atol=1e-7)

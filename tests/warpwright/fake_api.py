@@ -106,6 +106,7 @@ class FakeApi:
     events: list[dict[str, Any]] = field(default_factory=lambda: list(EVENTS))
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
+    workers: list[str] = field(default_factory=lambda: ["cpu", "gpu.cuda"])  # their queues
     bundle: str = ""
     kernel: str = "# the kernel\n"
     champion: str | None = None
@@ -142,6 +143,9 @@ class FakeApi:
             return {"released": 3}
         if path == f"{base}/models":
             return {"items": self.models, "next_cursor": None}
+        if path == f"{base}/workers":
+            idle = {"claimed_at": None, "kind": None, "lease_until": None, "worker": "box:1"}
+            return {"items": [{**idle, "queue": queue} for queue in self.workers], "next_cursor": None}
         if path == f"{base}/keys":
             made = {"key": "wwk_secret", **key_object()}
             return made if method == "POST" else {"items": [key_object()], "next_cursor": None}

@@ -64,6 +64,17 @@ def test_optimize_with_a_champion_prints_the_table_and_saves_the_file(
     assert api.bodies[1]["budget"] == {"candidates": 7, "wall_s": 5.0, "usd": 1.5}
 
 
+def test_optimize_says_that_no_worker_serves_its_device(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    optimize(api, problem)
+    assert "no worker" not in capfd.readouterr().err
+    api.workers = ["gpu.cuda", "build"]
+    optimize(api, problem)
+    said = " ".join(capfd.readouterr().err.split())
+    assert f"no worker of {api.url} judges on cpu: the run waits for one; Ctrl-C cancels it" in said
+
+
 def test_optimize_names_the_models_that_it_pays_before_it_does(
     api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,7 +89,8 @@ def test_optimize_names_the_models_that_it_pays_before_it_does(
         "price known), without a limit in dollars: --usd sets one"
     ) in " ".join(capfd.readouterr().err.split())
     assert api.asked.index(("GET", "/api/v1/models")) < api.asked.index(("POST", "/api/v1/runs"))
-    optimize(api, problem, "--proposer", "one", "--usd", "0.5")
+    optimize(api, problem, "--proposer", "one", "--usd", "0.5", "--in-flight", "6")
+    assert api.bodies[-1]["config"] == {"proposers": ["one"], "in_flight": 6}
     assert "asks one (gpt-x: 1 $ and 10 $ a million tokens in and out), at most 0.5 $" in " ".join(
         capfd.readouterr().err.split()
     )

@@ -8,6 +8,7 @@ import pytest
 
 from tests.warpwright.fake_api import RUN_ID, FakeApi
 from warpwright.api import Client
+from warpwright.api.searching import Run
 from warpwright.errors import Refused, ServiceFailed, StackFailed, Unreachable
 
 
@@ -57,6 +58,22 @@ def test_a_broken_stream_is_taken_up_where_it_stopped(api: FakeApi) -> None:
         seen = [event.seq for event in client.follow(RUN_ID)]
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert api.resumed_from == ["", "2", "5"]
+
+
+def test_a_service_that_restarts_is_followed_on(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stream ends whole, and the question for the run meets nobody."""
+    api.breaks = [3]
+    get_run, down = Client.get_run, [Unreachable("it restarts")]
+
+    def restarting(client: Client, run_id: str) -> Run:
+        if down:
+            raise down.pop()
+        return get_run(client, run_id)
+
+    monkeypatch.setattr(Client, "get_run", restarting)
+    with Client(api.url) as client:
+        assert [event.seq for event in client.follow(RUN_ID)] == [1, 2, 3, 4, 5, 6, 7]
+    assert api.resumed_from == ["", "3"]
 
 
 def test_following_ends_with_a_run_that_ended_unseen(api: FakeApi) -> None:

@@ -59,6 +59,7 @@ def test_kernelbench_files_stay_as_they_are_and_tell_their_commit(tmp_path: Path
         import_one(str(tmp_path))
 
 
+@pytest.mark.compiles
 def test_gpu_mode_folders_become_problems_without_being_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made, problem = read(str(forms.gpumode(tmp_path)))
@@ -96,6 +97,7 @@ def test_the_last_benchmark_is_the_workload_where_it_alone_is_ranked(tmp_path: P
     assert any("'last'" in note for note in made.notes)
 
 
+@pytest.mark.compiles
 def test_definitions_of_flashinfer_trace_carry_their_stored_integers(tmp_path: Path) -> None:
     made, problem = read(str(forms.flashinfer(tmp_path)))
     assert [dict(one.sizes) for one in problem.workloads] == [{"case": "rows=3"}]
@@ -117,6 +119,7 @@ def test_axes_with_constraints_are_taken_as_they_come(tmp_path: Path) -> None:
     assert [dict(one.sizes) for one in problem.workloads] == [{"case": "rows=3"}]
 
 
+@pytest.mark.compiles
 def test_sol_execbench_axes_follow_from_others(tmp_path: Path) -> None:
     made, problem = read(str(forms.sol(tmp_path)))
     assert [dict(one.sizes) for one in problem.workloads] == [{"rows": 2}, {"rows": 5}]
@@ -124,6 +127,7 @@ def test_sol_execbench_axes_follow_from_others(tmp_path: Path) -> None:
     answers(made, tmp_path, "(x,), out = call(rows=5)\nassert x.shape == (5, 10) and torch.equal(out, 2 * x)\n")
 
 
+@pytest.mark.compiles
 def test_operators_of_backendbench_get_their_traced_arguments(tmp_path: Path) -> None:
     made, problem = read(f"{forms.backendbench(tmp_path)}#aten.add.Tensor")
     assert [one.weight for one in problem.workloads] == [3.0, 1.0]

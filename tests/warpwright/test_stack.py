@@ -17,7 +17,7 @@ import pytest
 from tests.warpwright.test_children import alive, wait_until
 from warpwright import paths
 from warpwright.cli.sessions import open_session
-from warpwright.errors import Missing, StackFailed
+from warpwright.errors import BadUsage, Missing, StackFailed
 from warpwright.stack import supervisor
 from warpwright.stack.data_folder import DataFolder
 from warpwright.stack.supervisor import Stack
@@ -145,6 +145,17 @@ def test_a_second_command_joins_the_stack_and_learns_of_its_end(folder: DataFold
         (folder.path / "stack.json").unlink()
         with pytest.raises(StackFailed, match=r"stopped by its owner.*warpwright serve"):
             session.check()
+
+
+def test_other_cpu_threads_than_a_service_judges_with_are_refused(tmp_path: Path) -> None:
+    serving = DataFolder(tmp_path)
+    with serving.locked():
+        serving.publish("http://127.0.0.1:1234", stays=True)
+        with (
+            pytest.raises(BadUsage, match=r"judges with 1 CPU threads.*WARPWRIGHT_CPU_THREADS=2"),
+            open_session(None, tmp_path, workers=["cpu"], threads="2"),
+        ):
+            raise AssertionError("joined")
 
 
 def test_an_owner_with_a_bound_does_not_wait_for_one_that_stays(folder: DataFolder) -> None:

@@ -86,6 +86,7 @@ def test_prose_and_a_broken_kernel_are_both_sent_back() -> None:
 
 JUDGE = """
 import json, sys
+open(sys.argv[2], "a").write(" ".join(sys.argv[3:]) + "\\n")
 for line in sys.stdin:
     request = json.loads(line)
     report = json.load(open(sys.argv[1]))
@@ -101,14 +102,19 @@ class Site:
 
     def __init__(self, folder: Path, *, gpu: bool = False) -> None:
         self.answer = folder / "answer.json"
+        self.log = folder / "log"
         script = folder / "judge.py"
         script.write_text(JUDGE, encoding="utf-8")
         dev = folder / "dev"
         dev.mkdir()
         if gpu:
             (dev / "nvidia0").touch()
-        command = (sys.executable, str(script), str(self.answer))
+        command = (sys.executable, str(script), str(self.answer), str(self.log))
         self.check = BuildCheck(Settings(judge_command=command), dev)
+
+    def asked(self) -> list[str]:
+        """Return the words of every command that started a judge."""
+        return self.log.read_text(encoding="utf-8").split()
 
     def refusal(self, report: object, seconds: float = 60.0, **work: Any) -> str | None:
         self.answer.write_text(json.dumps(report), encoding="utf-8")
@@ -139,19 +145,29 @@ def test_a_build_tells_its_error_its_repetition_or_nothing(tmp_path: Path) -> No
     assert site.refusal(report(evaluation=refused(Verdict.INTERNAL_ERROR))) is None
 
 
-def test_a_fault_of_ours_and_a_device_that_is_elsewhere_refuse_nothing(tmp_path: Path) -> None:
+def test_a_fault_of_ours_and_an_unknown_device_refuse_nothing(tmp_path: Path) -> None:
     site = Site(tmp_path)
     broken = report(evaluation=refused(Verdict.BUILD_ERROR))
     assert site.refusal("die") is None
     assert site.refusal({"candidate_hash": "h"}) is None
     assert site.refusal(broken) is not None
-    assert site.refusal(broken, device_kind=DeviceKind.CUDA) is None
+    assert site.refusal(broken, device_kind=DeviceKind.CUDA, device_facts={}) is None
     assert site.refusal(broken, seconds=5.0) is None
 
 
 def test_a_machine_with_the_device_builds_for_it(tmp_path: Path) -> None:
     site = Site(tmp_path, gpu=True)
     assert site.refusal(report(evaluation=refused(Verdict.BUILD_ERROR)), device_kind=DeviceKind.CUDA) is not None
+
+
+def test_a_gpu_that_is_elsewhere_is_built_for(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    facts = {"capability": "9.0"}
+    said = site.refusal(
+        report(resources={"compile_error": "at 3:4: no"}), device_kind=DeviceKind.CUDA, device_facts=facts
+    )
+    assert said == "BUILD_ERROR: at 3:4: no"
+    assert site.asked().count("sm_90") == 1
 
 
 def test_a_long_log_is_shortened_in_its_middle() -> None:

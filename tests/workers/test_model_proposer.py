@@ -42,7 +42,7 @@ def test_a_good_reply_becomes_a_candidate_with_its_cost(stream: bool) -> None:
     assert result.language is Language.TORCH
     assert result.reply == GOOD.text
     assert "## The reference" in result.prompt
-    assert result.prompt_template.startswith("create@5#")
+    assert result.prompt_template.startswith("create@6#")
     assert result.model == "scripted"
     assert result.input_tokens > 100
     assert result.output_tokens == len(GOOD.text.split())

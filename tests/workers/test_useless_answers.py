@@ -148,7 +148,7 @@ def run_with(tmp_path: Path, step: Step, budget: Budget, threads: int = 6) -> tu
         def propose() -> None:
             while not stop.is_set():
                 if not work(context, "propose"):
-                    stop.wait(0.01)
+                    stop.wait(0.1)
 
         run = world.start(budget, RunConfig(proposers=("one",), in_flight=threads))
         asking = [threading.Thread(target=propose, daemon=True) for _ in range(threads)]
@@ -159,7 +159,7 @@ def run_with(tmp_path: Path, step: Step, budget: Budget, threads: int = 6) -> tu
                 break
             job = world.claim("control", "build", "cpu")
             if job is None:
-                stop.wait(0.005)
+                stop.wait(0.02)
             else:
                 world.work(job)
         stop.set()
@@ -181,5 +181,6 @@ def test_a_model_that_repeats_itself_is_stopped_and_its_answers_are_charged(tmp_
     with read_session(world.engine) as s:
         outcomes = [p.outcome for p in proposals.list(s, run.id, limit=200) if p.input_tokens]
     assert outcomes.count(ProposalOutcome.CANDIDATE) == 1
-    assert run.spend.candidates == len(server.requests) <= 18
+    # Four repetitions count, and those in flight together count once: at most six calls for each.
+    assert run.spend.candidates == len(server.requests) <= 24
     assert "one was stopped: it repeated itself" in run.message

@@ -97,13 +97,13 @@ class AsyncClient(AsyncReading, AsyncChanging):
                     yield event
                     if event.kind == "run.ended":
                         return
-            except (Unreachable, ServiceFailed) as error:
-                broken = error
-            else:
-                if (await self.get_run(run_id)).end_reason is not None:
+                if (await self.get_run(run_id)).end_reason is not None:  # of a stream that ended
                     async for event in self.events(run_id, after=after):
+                        after = event.seq
                         yield event
                     return
+            except (Unreachable, ServiceFailed) as error:
+                broken = error
             await asyncio.sleep(backoff.pause(broken))
 
     async def _stream(self, run_id: str, after: int) -> AsyncIterator[Event]:

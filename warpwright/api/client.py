@@ -99,12 +99,15 @@ class Client(Reading, Changing):
                     yield event
                     if event.kind == "run.ended":
                         return
+                if (
+                    self.get_run(run_id).end_reason is not None
+                ):  # of a stream that ended, since the service may be ending
+                    for event in self.events(run_id, after=after):
+                        after = event.seq
+                        yield event
+                    return
             except (Unreachable, ServiceFailed) as error:
                 broken = error
-            else:
-                if self.get_run(run_id).end_reason is not None:
-                    yield from self.events(run_id, after=after)
-                    return
             time.sleep(backoff.pause(broken))
 
     def _stream(self, run_id: str, after: int) -> Iterator[Event]:

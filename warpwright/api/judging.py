@@ -29,6 +29,7 @@ class Environment:
     compiler: str | None = None
     cuda: str | None = None
     driver: str | None = None
+    languages: str | None = None
     protocol: str = ""
     python: str
     threads: int | None = None

@@ -79,10 +79,14 @@ class Reading(Caller):
         *,
         device: DeviceKind,
         format: Literal["py", "package", "hf-kernel", "kernelbench", "gpumode", "flashinfer", "sol"] | None = None,
+        held_out: bool | None = None,
     ) -> bytes:
         """Download the Champion of a Problem."""
         return self.data(
-            bytes, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device, "format": format}
+            bytes,
+            "GET",
+            f"/api/v1/problems/{quoted(id)}/download",
+            query={"device": device, "format": format, "held_out": held_out},
         )
 
     def download_recording(self, id: str) -> bytes:
@@ -94,9 +98,12 @@ class Reading(Caller):
         id: str,
         *,
         format: Literal["py", "package", "hf-kernel", "kernelbench", "gpumode", "flashinfer", "sol"] | None = None,
+        held_out: bool | None = None,
     ) -> bytes:
         """Download the best kernel of a Run."""
-        return self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/download", query={"format": format})
+        return self.data(
+            bytes, "GET", f"/api/v1/runs/{quoted(id)}/download", query={"format": format, "held_out": held_out}
+        )
 
     def get_archive(self, id: str) -> Page[Candidate]:
         """Read the Archive."""

@@ -134,6 +134,7 @@ class Arm:
 class Proposal:
     """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended.
 
+    `plan` is what a model said it would do, before its code.
     `fault` is the cause if a model's answer was of no use.
     """
 
@@ -150,6 +151,7 @@ class Proposal:
     outcome: ProposalOutcome | None = None
     output_tokens: int = 0
     parents: tuple[str, ...] = ()
+    plan: str = ""
     prompt: str = ""
     prompt_template: str = ""
     reply: str = ""

@@ -51,7 +51,7 @@ Fault = Literal[
     "duplicate",
 ]
 Heritage = Literal["population", "champions"]
-Language = Literal["torch", "cpp", "triton", "cuda"]
+Language = Literal["torch", "cpp", "triton", "cuda", "helion", "cutile"]
 LibraryPolicy = Literal["allowed", "forbidden"]
 Operator = Literal["create", "rewrite", "diff", "crossover", "repair", "tune"]
 Precision = Literal["exact", "tf32", "half-accumulate", "budget"]

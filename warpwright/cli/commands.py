@@ -97,6 +97,9 @@ def optimize(
         typer.Option(help="Source of candidates: synthesiser, a model's name, or replay:NAME. Repeatable."),
     ] = None,
     seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
+    in_flight: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Candidates in the making at once. [default: 4]")
+    ] = None,
     domain: Domain = None,
     size: Size = None,
     threads: Threads = None,
@@ -114,8 +117,8 @@ def optimize(
     """
     options = Options(
         problem=problem, script=script, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
-        proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), threads=threads, server=server,
-        data=data, output=output, json=json,
+        in_flight=in_flight, proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (),
+        threads=threads, server=server, data=data, output=output, json=json,
     )  # fmt: skip
     _end(run_optimize(options))
 

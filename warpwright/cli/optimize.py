@@ -43,6 +43,7 @@ class Options:
     candidates: int | None = None
     seconds: float | None = None
     usd: float | None = None
+    in_flight: int | None = None
     proposers: Sequence[str] = ()
     seeds: Sequence[Path] = ()
     domain: Domain | None = None
@@ -66,6 +67,8 @@ class Options:
         config: dict[str, Any] = {}
         if self.proposers:
             config["proposers"] = list(self.proposers)
+        if self.in_flight is not None:
+            config["in_flight"] = self.in_flight
         if self.seeds:
             config["seed_sources"] = [read_source(path) for path in self.seeds]
         return config
@@ -83,15 +86,19 @@ def optimize(options: Options) -> ExitCode:
         raise BadUsage("--threads is for this machine: a service's workers have WARPWRIGHT_CPU_THREADS")
     if options.threads:
         os.environ["WARPWRIGHT_CPU_THREADS"] = options.threads  # for the embedded stack and its judge
+    threads = os.environ.get("WARPWRIGHT_CPU_THREADS") if kind == "cpu" else None
     gpu = options.device if kind == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
     before = functools.partial(check_ready, options.device)
-    with open_session(options.server, options.data, workers=workers, gpu=gpu, before_start=before) as session:
+    with open_session(
+        options.server, options.data, workers=workers, gpu=gpu, threads=threads or None, before_start=before
+    ) as session:
         client = session.client
         problem = client.create_problem(name=chosen.name, source=chosen.source, domain=options.domain, sizes=sizes)
         _announce_models(client, options)
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
         say(f"{run.id}: optimising {chosen.name} on {options.device}; watch it at {client.url}/runs/{run.id}")
+        _announce_wait(session, kind)
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
         summary = summarise(client, run)
         saved = _download(client, summary, options.output_path(chosen.name))
@@ -114,6 +121,13 @@ def _announce_models(client: Client, options: Options) -> None:
         return
     limit = f"at most {options.usd:g} $" if options.usd is not None else "without a limit in dollars: --usd sets one"
     say(f"this run asks {', '.join(map(_priced, paid))}, {limit}; --proposer synthesiser asks no model")
+
+
+def _announce_wait(session: Session, kind: str) -> None:
+    """Say that the service has no worker for the device, so that the run waits for one."""
+    queue = kind if kind == "cpu" else f"gpu.{kind}"
+    if session.joined and not any(worker.queue == queue for worker in session.client.list_workers().items):
+        say(f"no worker of {session.client.url} judges on {kind}: the run waits for one; Ctrl-C cancels it")
 
 
 def _priced(model: Model) -> str:

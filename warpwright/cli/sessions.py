@@ -13,7 +13,7 @@ from pathlib import Path
 from warpwright import paths
 from warpwright.api import Client
 from warpwright.cli.console import say
-from warpwright.errors import StackFailed, Unreachable, WarpwrightError
+from warpwright.errors import BadUsage, StackFailed, Unreachable, WarpwrightError
 from warpwright.stack.data_folder import DataFolder, RunningStack
 from warpwright.stack.supervisor import Stack
 
@@ -23,11 +23,15 @@ LOOK_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A client, and a check that raises if its embedded stack is down. `data` is None for a named server."""
+    """A client, and a check that raises if its embedded stack is down. `data` is None for a named server.
+
+    `joined` is true for a service that runs for others, too, with workers of its own choice.
+    """
 
     client: Client
     check: Callable[[], None]
     data: Path | None
+    joined: bool = False
 
 
 @contextlib.contextmanager
@@ -37,6 +41,7 @@ def open_session(
     *,
     workers: Sequence[str] = (),
     gpu: str | None = None,
+    threads: str | None = None,
     before_start: Callable[[Path], None] = lambda _: None,
     linger_s: float | None = None,
 ) -> Iterator[Session]:
@@ -45,20 +50,20 @@ def open_session(
     `server` (or $WARPWRIGHT_SERVER) takes precedence. Else a stack that runs on the data folder and has the workers is
     joined, one that is starting too; its owner stops it only after that. Else one is started with `workers` and `gpu`,
     as Stack takes them; `before_start` gets its folder. It is stopped at the end, once the processes that joined it
-    have ended, or after `linger_s`. If the folder's stack lacks a worker or is ending, this waits for its end: two at
-    once would disturb each other's timing.
+    have ended, or after `linger_s`. If the folder's stack lacks a worker, judges with other CPU threads than `threads`
+    or is ending, this waits for its end: two at once would disturb each other's timing.
     """
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
         with Client(server) as client:
-            yield Session(client, lambda: None, None)
+            yield Session(client, lambda: None, None, joined=True)
         return
     folder = DataFolder((data or paths.default_data_dir()).absolute())
     with contextlib.ExitStack() as joined:
-        running = _join_or_acquire(folder, workers, gpu, joined)
+        running = _join_or_acquire(folder, workers, gpu, threads, joined)
         if running is not None:
             with Client(running.url) as client:
-                yield Session(client, functools.partial(_check_joined, folder, running), folder.path)
+                yield Session(client, functools.partial(_check_joined, folder, running), folder.path, joined=True)
             return
     try:
         before_start(folder.path)
@@ -75,7 +80,7 @@ def _tell_wait(linger_s: float | None) -> None:
 
 
 def _join_or_acquire(
-    folder: DataFolder, workers: Sequence[str], gpu: str | None, joined: contextlib.ExitStack
+    folder: DataFolder, workers: Sequence[str], gpu: str | None, threads: str | None, joined: contextlib.ExitStack
 ) -> RunningStack | None:
     """Return the stack that was joined, for as long as `joined` is open; None once the folder is ours.
 
@@ -85,9 +90,14 @@ def _join_or_acquire(
     while not folder.acquire():
         with contextlib.ExitStack() as attempt:
             running = attempt.enter_context(folder.joined())
-            if running is not None and running.serves(workers, gpu) and _answers(running):
+            if running is not None and running.serves(workers, gpu, threads) and _answers(running):
                 joined.push(attempt.pop_all())
                 return running
+        if running is not None and running.stays and threads not in (None, running.threads):
+            raise BadUsage(
+                f"the service at {running.url} judges with {running.threads} CPU threads: start it with "
+                f"WARPWRIGHT_CPU_THREADS={threads}, or name another folder with --data"
+            )
         if running is not None and not told:
             told = True
             say(f"Waiting for another warpwright (process {running.pid}), which uses {folder.path}. Use --data DIR to "

@@ -24,8 +24,8 @@ LOOK_S = 0.2
 class RunningStack:
     """A running stack: its owner's process id, its service's address, and the queues that its workers serve.
 
-    `stays` marks one of `warpwright serve`; `gpu` is the device of the GPU worker where one was named. `ending` marks
-    one whose owner only waits for the processes that joined it.
+    `stays` marks one of `warpwright serve`; `gpu` is the device of the GPU worker where one was named; `threads` the
+    CPU threads that it judges with. `ending` marks one whose owner only waits for the processes that joined it.
     """
 
     pid: int
@@ -34,10 +34,13 @@ class RunningStack:
     workers: tuple[str, ...] = ()
     gpu: str | None = None
     ending: bool = False
+    threads: str = "1"
 
-    def serves(self, workers: Sequence[str], gpu: str | None) -> bool:
+    def serves(self, workers: Sequence[str], gpu: str | None, threads: str | None = None) -> bool:
         """Return True if this stack does the work of one with these workers, on this GPU, and admits more."""
         if self.ending:
+            return False
+        if threads not in (None, self.threads):  # else its ratios would be of another number than was asked for
             return False
         return self.stays or (set(workers) <= set(self.workers) and gpu in (None, self.gpu))
 
@@ -73,7 +76,8 @@ class DataFolder:
 
     def publish(self, url: str, *, stays: bool, workers: Sequence[str] = (), gpu: str | None = None) -> None:
         """Write the address of this folder's service for other processes."""
-        self._write(RunningStack(os.getpid(), url, stays, tuple(workers), gpu))
+        threads = os.environ.get("WARPWRIGHT_CPU_THREADS") or "1"  # its judges inherit it
+        self._write(RunningStack(os.getpid(), url, stays, tuple(workers), gpu, threads=threads))
 
     def _write(self, stack: RunningStack) -> None:
         temporary = self._info.with_suffix(".new")

@@ -36,7 +36,7 @@ class Check(Protocol):
 
 
 class BuildCheck:
-    """Builds answers with a judge of its own, one at a time. Only for devices that this machine has.
+    """Builds answers with a judge of its own, one at a time, for a GPU that is elsewhere, too, if its facts are known.
 
     A fault of ours refuses nothing: the build stage will tell. The judge's child ends with the thread that started it,
     so one thread asks it all.
@@ -44,24 +44,26 @@ class BuildCheck:
 
     def __init__(self, settings: Settings, dev: Path = Path("/dev")) -> None:
         self._settings = settings
-        self._kinds = {DeviceKind.CPU} | ({DeviceKind.CUDA} if any(dev.glob("nvidia[0-9]*")) else set())
+        self._has_gpu = any(dev.glob("nvidia[0-9]*"))
         self._asked: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
-        self._judges: dict[DeviceKind, JudgeProcess] = {}
+        self._judges: dict[str, JudgeProcess] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def refusal(self, work: ProposeWork, source: str, deadline: Deadline) -> str | None:
         """Return the build's error, or that the program is not new; None where there is nothing to say."""
-        seconds = min(MOST_S, deadline.remaining_s / 2)
-        if work.device_kind not in self._kinds or seconds < LEAST_S:
+        seconds = deadline.remaining_s / 2  # for the turn, too: answers come in bursts
+        device = self._device(work)
+        if device is None or seconds < LEAST_S:
             return None
         candidate = Candidate(source=source, language=detect(source))
         if candidate.hash in work.tried:
             return REPEATED
-        until = Deadline(seconds)
+        future = self._ask(lambda: self._build(device, work, candidate, min(MOST_S, seconds)))
         try:
-            found = self._ask(lambda: self._build(work, candidate, until)).result(seconds)
+            found = future.result(seconds)
         except (JudgeFault, OSError, ValueError, NotInTime) as fault:
+            future.cancel()
             log.warning("answer.not_checked", error=str(fault) or "not in time")
             return None
         return REPEATED if found.evaluation is None and found.signature in work.tried else told(found)
@@ -85,16 +87,22 @@ class BuildCheck:
             except (JudgeFault, SchemaError, OSError, ValueError) as error:
                 future.set_exception(error)
 
-    def _build(self, work: ProposeWork, candidate: Candidate, until: Deadline) -> BuildReport:
-        if until.passed:
-            raise JudgeFault("the build check is busy")
-        kind = work.device_kind
-        if kind not in self._judges:
-            device = "cpu" if kind is DeviceKind.CPU else self._settings.gpu_device
+    def _device(self, work: ProposeWork) -> str | None:
+        """Return the device to build for, as the judge names it; None for a GPU that is unknown yet."""
+        if work.device_kind is DeviceKind.CPU:
+            return "cpu"
+        if self._has_gpu:
+            return self._settings.gpu_device
+        capability = str(work.device_facts.get("capability") or "").replace(".", "")
+        return f"sm_{capability}" if capability.isdigit() else None
+
+    def _build(self, device: str, work: ProposeWork, candidate: Candidate, seconds: float) -> BuildReport:
+        if device not in self._judges:
             hidden = {endpoint.api_key_env for endpoint in self._settings.models if endpoint.api_key_env}
-            self._judges[kind] = JudgeProcess(device, command=self._settings.judge_command, builds=True, hidden=hidden)
-        result = self._judges[kind].request(
-            "build", deadline_s=until.remaining_s, problem=to_json(work.problem), candidate=to_json(candidate)
+            command = self._settings.judge_command
+            self._judges[device] = JudgeProcess(device, command=command, builds=True, hidden=hidden)
+        result = self._judges[device].request(
+            "build", deadline_s=seconds, problem=to_json(work.problem), candidate=to_json(candidate)
         )
         return from_json(BuildReport, result)
 
@@ -102,6 +110,8 @@ class BuildCheck:
 def told(report: BuildReport) -> str | None:
     """Return a refused build's reason and log in words; None for one that passed, or a fault of ours."""
     found = report.evaluation
+    if found is None and (compiler := report.resources.get("compile_error")):
+        return f"{Verdict.BUILD_ERROR.value}: {clip(str(compiler), LOG_CHARACTERS)}"
     if found is None or found.verdict is Verdict.INTERNAL_ERROR:
         return None
     evidence = {key: value for key, value in found.evidence.items() if value not in (None, "", [], {}) and key != "log"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from db.views.work import ProposalResult
+from evolution.plans import plan_of
 from evolution.types import ProposalOutcome
 from prompts import Prompt, follow_up
 from prompts.budget import clip, estimate_tokens
@@ -61,6 +62,7 @@ class Conversation:
             prompt=prompt + said,
             prompt_template=self.prompt.template if self.prompt else "",
             reply=self.replies[-1] if self.replies else bill.partial,
+            plan=next(filter(None, map(plan_of, self.replies)), ""),
             detail=detail,
             model=self.model or self.endpoint,
             input_tokens=bill.input_tokens,

@@ -57,6 +57,7 @@ def _parent(parent: ParentView) -> ParentNote:
         ratios=parent.ratios,
         configuration=parent.configuration,
         relatives=tuple(_approach(one) for one in parent.relatives),
+        plan=parent.plan,
     )
 
 

@@ -35,4 +35,5 @@ class SynthesiserProposer:
         if draft is None:
             return none(ProposalOutcome.EXHAUSTED, "the synthesiser has written all its designs")
         settings = ", ".join(f"{key}={value}" for key, value in draft.configuration.items())
-        return candidate(draft.source, detail=f"{draft.strategy}{f' ({settings})' if settings else ''}")
+        detail = f"{draft.strategy}{f' ({settings})' if settings else ''}"
+        return candidate(draft.source, detail=f"{detail}; {draft.left}" if draft.left else detail)

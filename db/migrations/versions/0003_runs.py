@@ -125,6 +125,7 @@ def _create_proposals() -> None:
         sa.Column("prompt_parts", sa.JSON(), nullable=False, server_default="[]"),
         sa.Column("prompt_template", sa.Text(), nullable=False),
         sa.Column("reply_parts", sa.JSON(), nullable=False, server_default="[]"),
+        sa.Column("plan", sa.Text(), nullable=False, server_default=""),
         sa.Column("detail", sa.Text(), nullable=False),
         sa.Column("fault", WORD, nullable=True),
         sa.Column("repeats", sa.Integer(), nullable=False, server_default="0"),

@@ -44,7 +44,7 @@ def payload(s: Session, job: Job) -> WorkItem | None:
         JobKind.ADMIT: _admit,
         JobKind.BASELINE: _baseline,
         JobKind.BUILD: _build,
-        JobKind.JUDGE: _judge,
+        JobKind.JUDGE: judge_work,
         JobKind.CONFIRM: _confirm,
         JobKind.WEBHOOK: webhooks.work,
     }
@@ -105,7 +105,8 @@ def _build(s: Session, subject_id: str) -> BuildWork:
     )
 
 
-def _judge(s: Session, subject_id: str) -> JudgeWork:
+def judge_work(s: Session, subject_id: str) -> JudgeWork:
+    """Return what a judgement needs, by the Evaluation's id."""
     evaluation, candidate, run = _subject(s, subject_id)
     return JudgeWork(
         evaluation_id=evaluation.id,

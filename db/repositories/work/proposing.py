@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from db.packing import load_baseline
 from db.repositories import memory
 from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
-from db.tables.texts import load_text
 from db.views.work import Approach, Lesson, ParentView, ProposeWork, Upcoming
 from evaluator.schema import from_json
 from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Ratio, Stage, Verdict
@@ -122,6 +121,7 @@ def _parent(s: Session, candidate_id: str) -> ParentView:
         ratios=_fastest(evaluation),
         configuration=row.configuration,
         relatives=_relatives(s, row),
+        plan=_plan(s, row),
     )
 
 
@@ -236,17 +236,29 @@ def _approaches(s: Session, run: RunRow) -> tuple[Approach, ...]:
     }
     rows = sorted(found.values(), key=lambda row: (-(row.speedup or 0.0), -row.number))
     judged = _newest(s, list(found))
-    parts = s.execute(
-        select(ProposalRow.id, ProposalRow.reply_parts).where(ProposalRow.id.in_([row.proposal_id for row in rows]))
+    plans = _plans(s, rows)
+    short = {row.id: textwrap.shorten(plans[row.proposal_id], _SAID_CHARACTERS, placeholder=" ...") for row in rows}
+    return tuple(_approach(row, judged.get(row.id), short[row.id]) for row in rows)
+
+
+def _plans(s: Session, rows: Sequence[CandidateRow]) -> dict[str, str]:
+    """Return the plans of Candidates' Proposals by the Proposals' ids."""
+    asked = [row.proposal_id for row in rows]
+    found = s.execute(select(ProposalRow.id, ProposalRow.plan).where(ProposalRow.id.in_(asked)))
+    return {row.id: row.plan for row in found}
+
+
+def _plan(s: Session, row: CandidateRow) -> str:
+    """Return the plan behind a Candidate; for another Configuration that of the first of its family that has one."""
+    own = _plans(s, [row])[row.proposal_id]
+    if own or row.family is None:
+        return own
+    of_family = (
+        select(ProposalRow.plan)
+        .join(CandidateRow, CandidateRow.proposal_id == ProposalRow.id)
+        .where(CandidateRow.run_id == row.run_id, CandidateRow.family == row.family, ProposalRow.plan != "")
     )
-    said = {row.id: _first_words(load_text(s, run.id, row.reply_parts)) for row in parts}
-    return tuple(_approach(row, judged.get(row.id), said.get(row.proposal_id, "")) for row in rows)
-
-
-def _first_words(reply: str) -> str:
-    """Return the beginning of a reply before its code, cut between two words."""
-    words = " ".join(reply.partition("```")[0].partition("<<<<<<<")[0].split())
-    return textwrap.shorten(words, _SAID_CHARACTERS, placeholder=" ...")
+    return s.scalars(of_family.order_by(CandidateRow.number).limit(1)).one_or_none() or ""
 
 
 def _tried(s: Session, run: RunRow) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ from db.clock import iso, now
 from db.errors import Conflict, NotFound
 from db.ids import new_id
 from db.queues import JobKind, Nudge, build_queue, device_queue
-from db.repositories.work.jobs import baseline_of, job_of, payload
-from db.tables.core import AdmissionRow, BaselineRow, EvaluationRow, RunRow
+from db.repositories.work.jobs import job_of, judge_work, payload
+from db.tables.core import AdmissionRow, BaselineRow, EvaluationRow
 from db.tables.queue import BundleRow, JobRow
 from db.transitions.work import devices, settle
 from db.transitions.work.enqueue import retry_job
@@ -103,11 +103,10 @@ def _claimed(s: Session, kind: DeviceKind, bundle_id: str, limit: int, lease_s: 
 def _task(s: Session, job: Job) -> Task | None:
     work = payload(s, job)
     parts: dict[str, object] = {}
-    if isinstance(work, BuildWork):
-        run = s.get_one(RunRow, s.get_one(EvaluationRow, work.evaluation_id).run_id)
-        parts = {"candidate": work.candidate, "baseline": baseline_of(s, run)}
-    elif isinstance(work, JudgeWork):
-        parts = {"candidate": work.candidate, "baseline": work.baseline}
+    if isinstance(work, BuildWork | JudgeWork):  # the machine goes on from a build to the judgement
+        next_one = work if isinstance(work, JudgeWork) else judge_work(s, work.evaluation_id)
+        parts = {"candidate": work.candidate, "baseline": next_one.baseline, "quick": next_one.quick}
+        parts["best"] = dict(next_one.best)
     elif isinstance(work, ConfirmWork):
         parts = {"candidate": work.candidate, "champion": work.champion, "baseline": work.baseline}
     elif not isinstance(work, AdmitWork | BaselineWork):

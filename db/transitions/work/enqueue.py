@@ -114,6 +114,11 @@ def retry_job(s: Session, row: JobRow, message: str) -> list[Nudge]:
     if run is not None and run.status == RunStatus.PAUSED:
         row.state = "held"
         return []
+    if run is not None and RunStatus(run.status).ended:
+        row.state, row.done_at = "dead", now(s)
+        s.flush()
+        _drop_waiting(s, run, now(s))
+        return []
     row.state, row.nudged_at = "ready", now(s)
     return [row.queue]
 

@@ -133,6 +133,11 @@ def use_image(compiled: bytes) -> None:
         _given.append(CudaModule(compiled, "given"))
 
 
+def is_ours(module: CudaModule) -> bool:
+    """Return true for the judge's own kernels, which no Candidate made."""
+    return module in _given or (_compiled.cache_info().currsize > 0 and module is _compiled())
+
+
 def _module() -> CudaModule | None:
     return _given[0] if _given else _compiled()
 

@@ -18,6 +18,7 @@ _IPC_LAZY_PEER_ACCESS = 1
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 _LIMIT_PERSISTING_L2 = 6
 _OUT_OF_MEMORY = 2
+_NOT_INITIALIZED = 3
 
 
 class DriverError(RuntimeError):
@@ -62,6 +63,7 @@ def _libcuda() -> ctypes.CDLL:
     signatures: dict[str, list[type]] = {
         "cuInit": [ctypes.c_uint],
         "cuDeviceGet": [pointer, code],
+        "cuDeviceGetCount": [pointer],
         "cuDeviceGetUuid_v2": [pointer, code],
         "cuDeviceGetAttribute": [pointer, code, code],
         "cuDevicePrimaryCtxRetain": [pointer, code],
@@ -96,6 +98,15 @@ def available() -> str | None:
         return f"no NVIDIA driver library: {error}"
     result = library.cuInit(0)
     return None if result == 0 else f"the NVIDIA driver does not start: {_error_name(library, result)}"
+
+
+def has_started() -> bool:
+    """Return true if this process has started the driver."""
+    try:
+        library = _libcuda()
+    except OSError:
+        return False
+    return bool(library.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != _NOT_INITIALIZED)
 
 
 def identify(ordinal: int) -> tuple[str, str]:

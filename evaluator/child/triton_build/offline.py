@@ -1,8 +1,9 @@
 """Compile a Triton Candidate without a GPU: its `forward` runs on meta tensors, and every launch becomes a compilation.
 
-It runs in the caged child. A stand-in driver names the target. `JITFunction.run` compiles and records, and never
-launches, so nothing is computed. Control flow that reads tensor values fails, and the real device must decide. Source
-of method: Triton's own warm-up path (`JITFunction.warmup`), which needs no device when the driver is replaced.
+It runs in the caged child. A stand-in driver names the target, and torch.cuda tells its properties.
+`JITFunction.run` compiles and records, and never launches, so nothing is computed. Control flow that reads tensor
+values fails, and the real device must decide. Source of method: Triton's own warm-up path (`JITFunction.warmup`), which
+needs no device when the driver is replaced.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
 
 _AUTOTUNE_CONFIGS = 8  # per autotuned kernel; more would only cost time
+_MOST_WORDS = 2500
 _MOST_THREADS, _CORES_A_THREAD = 6, 3  # one thread for so many cores: several children build at once
 
+# Shared memory of one block at most, by compute capability.
+_SHARED_BYTES = {80: 166912, 86: 101376, 89: 101376, 90: 232448, 100: 232448, 103: 232448, 120: 101376}
 # Properties of a Hopper GPU, for launch heuristics (persistent grids ask for the number of SMs).
 _PROPERTIES = {
     "max_shared_mem": 232448,
@@ -36,6 +40,35 @@ _PROPERTIES = {
     "mem_clock_rate": 3201000,
     "mem_bus_width": 6144,
 }
+
+
+# Multiprocessors of the usual GPU of a compute capability: Candidates fill the device with programs.
+_MULTIPROCESSORS = {80: 108, 86: 84, 89: 142, 90: 132, 100: 148, 120: 188}
+
+
+def _torch_stand_ins(capability: int) -> dict[str, Any]:
+    """Return what torch.cuda says of a device that is not here, by the functions' names."""
+    major, minor = divmod(capability, 10)
+    properties = SimpleNamespace(
+        name=f"a GPU of capability {major}.{minor}",
+        major=major,
+        minor=minor,
+        multi_processor_count=_MULTIPROCESSORS.get(capability, _PROPERTIES["multiprocessor_count"]),
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=_PROPERTIES["max_num_regs"],
+        shared_memory_per_block=49152,
+        shared_memory_per_block_optin=_SHARED_BYTES.get(capability, _PROPERTIES["max_shared_mem"]),
+        shared_memory_per_multiprocessor=_SHARED_BYTES.get(capability, _PROPERTIES["max_shared_mem"]) + 1024,
+        L2_cache_size=50 * 2**20,
+        total_memory=80 * 2**30,
+    )
+    return {
+        "get_device_properties": lambda device=None: properties,
+        "get_device_capability": lambda device=None: (major, minor),
+        "get_device_name": lambda device=None: properties.name,
+        "current_device": lambda: 0,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +113,14 @@ class _OfflineDriver:
 
 @dataclass(slots=True)
 class Recorded:
-    """The launches that compiled, and why one did not: complete when `recording` ends."""
+    """The launches that compiled, and why one did not: complete when `recording` ends.
+
+    `error` is the compiler's, or says that a launch asks for too much: it would fail on the device, too.
+    """
 
     launches: list[Launch] = field(default_factory=list)
     failed: str = ""
+    error: str = ""
 
 
 @contextmanager
@@ -115,16 +152,19 @@ def recording(capability: int = 90) -> Iterator[Recorded]:
         return self.fn.run(*args, **options, **configs[0].all_kwargs())
 
     patches = (mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", autotune))
+    stand_ins = mock.patch.multiple(torch.cuda, **_torch_stand_ins(capability))
     triton.runtime.driver.set_active(_OfflineDriver(GPUTarget("cuda", capability, 32)))
     found = Recorded()
     with ThreadPoolExecutor(_threads()) as threads:
-        with patches[0], patches[1], triton.AsyncCompileMode(threads, ignore_errors=True):
+        with patches[0], patches[1], stand_ins, triton.AsyncCompileMode(threads, ignore_errors=True):
             yield found
         for kernel, grid in begun:
             try:
                 found.launches.append(_launch(kernel, grid))
+                found.error = found.error or _too_large(found.launches[-1], capability)
             except Exception as error:  # noqa: BLE001  compilers raise anything: the device will decide
                 found.failed = _said(error)
+                found.error = found.error or _compile_error(error)
         list(threads.map(_compile_launcher, _one_of_each_signature([kernel for kernel, _ in begun])))
 
 
@@ -180,6 +220,21 @@ def _compile_launcher(kernel: Any) -> None:
             driver.CudaLauncher(kernel.src, kernel.metadata)
 
 
+def _compile_error(error: Exception) -> str:
+    """Return the words of Triton's compiler, with the line; "" for another error."""
+    from triton.compiler.errors import CompilationError  # noqa: PLC0415
+
+    return f"{type(error).__name__}: {error}"[:_MOST_WORDS] if isinstance(error, CompilationError) else ""
+
+
+def _too_large(launch: Launch, capability: int) -> str:
+    """Return the reason why a block cannot have what a launch asks for, "" if it can."""
+    most = _SHARED_BYTES.get(capability)
+    if most is None or launch.shared_bytes <= most:
+        return ""
+    return f"kernel {launch.name} needs {launch.shared_bytes} bytes of shared memory; a block can have {most}"
+
+
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
@@ -197,11 +252,11 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     """Compile the kernels that the imported Candidate launches for each of "shapes" (see `Recipes.shapes`).
 
     They are compiled for compute capability "capability", into Triton's cache. Return {"compiled": kernels, "failed":
-    why it stopped for some shapes}.
+    why it stopped for some shapes, "error": the compiler's own, if it refused a kernel}.
     """
     del fds
     compiler_caches.restore()
-    module, failed = sys.modules["candidate"], ""
+    module, failed, refused = sys.modules["candidate"], "", ""
     with recording(request["capability"]) as found:
         for shapes in request["shapes"]:
             try:
@@ -209,8 +264,8 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
                     model = module.ModelNew(*_made(shapes["init"])).to("meta").eval()
                     model(*_made(shapes["inputs"]))
             except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will decide
-                failed = _said(error)
-    return {"compiled": len(found.launches), "failed": failed or found.failed}
+                failed, refused = _said(error), refused or _compile_error(error)
+    return {"compiled": len(found.launches), "failed": failed or found.failed, "error": refused or found.error}
 
 
 def _made(shapes: Mapping[str, Any]) -> list[Any]:

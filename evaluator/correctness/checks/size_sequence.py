@@ -22,13 +22,13 @@ class SizeSequence:
     name = "size sequence"
 
     def run(self, context: CheckContext) -> None:
-        changes_buffers = context.oracle.changes_buffers(context.tree, context.plain_inputs)
         if not context.sizes.adversarial or context.sizes.hidden in context.size_sequences:
             return
         context.size_sequences.add(context.sizes.hidden)
         calls = _calls(context)
         if len({one.label for one, *_ in calls}) < 2:
             return
+        changes_buffers = context.oracle.changes_buffers(context.tree, context.plain_inputs)
         matched = context.construct()
         state, before = context.oracle.state_for(matched), ""
         for one, tree, tensors, expected in calls:

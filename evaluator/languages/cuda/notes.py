@@ -22,6 +22,13 @@ NOTES = (
         "is busy, partial sums combined by the last block to arrive (atomic counter, set back to zero by it).",
     ),
     Note(
+        Topic.ATTENTION,
+        "attention: one pass over the keys, running maximum and sum in float32, exp2f; scores never reach memory. Few "
+        "queries: split the keys over blocks until every multiprocessor is busy, and let the last block to arrive "
+        "combine the partial results (atomic counter, set back to zero by it). Guard rows that have seen no key yet.",
+    ),
+    Note(Topic.ALWAYS, "fmaxf and fminf drop NaN where torch keeps it: test for it where no sum brings it back."),
+    Note(
         Topic.MEMORY,
         "float4 loads and stores, four or more in flight a thread, __ldcs/__stcs for what is touched once, a grid of "
         "some waves of the device's multiprocessors.",

@@ -6,7 +6,9 @@ import ast
 import importlib.util
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from evaluator.errors import ChildError
 from evaluator.languages.allowed import AllowedNames
@@ -43,6 +45,8 @@ class TritonAdapter(LanguageAdapter):
     builds_for_shapes = True
     keeps_first_calls = True
     runtime_operation = "triton_runtime"
+    packages = ("triton",)
+    names_elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(("kernelbench", "flashinfer", "sol"), "triton")
     preloaded = ("evaluator.child.triton_build.warm",) if importlib.util.find_spec("triton") else ()
 
     def recognises(self, source: str, names: frozenset[str]) -> bool:
@@ -63,13 +67,16 @@ class TritonAdapter(LanguageAdapter):
 
     def build(self, child: ChildProcess, kind: DeviceKind, target: BuildTarget) -> BuildFacts:
         """Import the Candidate, and for a GPU compile its launches for the given shapes. Launches that need values, or
-        fail, are left to the device: they are compiled when they first run."""
+        fail, are left to the device: they are compiled when they first run. A compiler's error is told as
+        `compile_error`: a Candidate may catch it and do something else."""
         facts = super().build(child, kind, target)
         if facts.error is None and target.capability:
             with suppress(ChildError):
-                child.request(
+                ahead = child.request(
                     "triton_ahead", timeout_s=BUILD_LIMIT_S, shapes=list(target.shapes), capability=target.capability
                 )
+                if error := str(ahead.get("error") or ""):
+                    facts = replace(facts, resources={**facts.resources, "compile_error": error})
         return facts
 
     def gpu_kernels(self, source: str) -> frozenset[str]:

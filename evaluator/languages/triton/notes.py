@@ -28,6 +28,24 @@ NOTES = (
         "it) adds them up in the same kernel, instead of a second one.",
     ),
     Note(
+        Topic.ATTENTION,
+        "attention: one pass over the keys in blocks of 64 to 128, running maximum and sum in float32, exp2; scores "
+        "never reach memory. Heads and queries that share keys are the rows of one tl.dot, 16 at least; probabilities "
+        "are cast to the values' type, scores stay float32. A masked score is -inf, and -inf - -inf is NaN: guard rows "
+        "that have seen no key yet.",
+    ),
+    Note(
+        Topic.ATTENTION,
+        "few queries: split the keys over programs until every multiprocessor has one or two; partial maximum, sum and "
+        "accumulator are combined by a small second kernel, or by the last program to arrive (atomic counter with "
+        "acq_rel, set back to zero by it).",
+    ),
+    Note(
+        Topic.ALWAYS,
+        "tl.max and tl.maximum drop NaN, and so does tl.where(x > 0, x, 0): torch keeps it. In a softmax it comes back "
+        "through the sum; elsewhere use propagate_nan=tl.PropagateNan.ALL.",
+    ),
+    Note(
         Topic.MEMORY,
         "16 bytes a thread and load (tl.multiple_of, tl.max_contiguous), several rows a program for short rows, "
         "eviction_policy='evict_first' for what is read once.",

@@ -27,10 +27,8 @@ def header(export: Export, module: str = "", *, alone: bool = False) -> str:
 
 {table}
 
-Use:    from {module or "this_file"} import ModelNew  (constructed and called as the reference's Model; same parameters)
-Check:  {call} --check  (verifies against the reference on fresh random inputs)
-
-Made by Warpwright.
+`from {module or "this_file"} import ModelNew` is constructed and called as the reference's Model.
+`{call} --check` verifies it against the reference on fresh random inputs. Made by Warpwright.
 """
 
 
@@ -84,6 +82,7 @@ def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[s
         "driver": versions.driver,
         "compiler": versions.compiler,
         "Python": versions.python,
+        "languages": versions.languages,
     }
     rows = [
         ("device", one_line(evaluation.device.name)),

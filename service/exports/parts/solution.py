@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaluator.types import Evaluation, Language, Measurement
+from evaluator.languages import adapter
+from evaluator.types import Evaluation, Measurement
 from service.exports.base import Export
 from service.exports.parts.definition import Described
 from service.exports.parts.header import header
@@ -40,7 +41,7 @@ def solution(export: Export, described: Described, *, sol: bool) -> dict[str, An
             _RUN.format(parameters=", ".join(described.inputs), model=built, tensors=tensors).lstrip("\n"),
         ]
     )
-    triton = export.candidate.language is Language.TRITON
+    names = adapter(export.candidate.language).names_elsewhere
     device = export.evaluation.device.name if export.evaluation and export.evaluation.device else ""
     spec: dict[str, Any] = {
         "target_hardware": [device.replace(" ", "_") or export.device_kind.value],
@@ -49,10 +50,10 @@ def solution(export: Export, described: Described, *, sol: bool) -> dict[str, An
         "destination_passing_style": False,
     }
     if sol:
-        spec |= {"languages": ["triton" if triton else "pytorch"]}
+        spec |= {"languages": [names.get("sol", "pytorch")]}
         spec["target_hardware"] = ["B200" if "B200" in device else "LOCAL"]
     else:
-        spec |= {"language": "triton" if triton else "python"}
+        spec |= {"language": names.get("flashinfer", "python")}
     return {
         "name": solution_name(export, described), "definition": described.name, "author": AUTHOR, "spec": spec,
         "sources": [{"path": "main.py", "content": text}],

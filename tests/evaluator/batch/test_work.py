@@ -17,16 +17,23 @@ from evaluator.schema import to_json
 from evaluator.types import Candidate, DeviceKind, Language, Verdict
 from tests.db.world import DEVICE, ENVIRONMENT, admission, baseline, failed, passed, problem
 
-# Answers as a judge, in order; "die" ends it, "hang" says nothing, a text fails.
+# Answers as a judge, in order; "die" ends it, "hang" says nothing, a text fails, "meet" waits for so many judges.
 JUDGE = """
-import json, sys
+import json, os, pathlib, sys, time
 for line in sys.stdin:
     request = json.loads(line)
     script = json.load(open(sys.argv[1]))
-    with open(sys.argv[2], "a") as log: log.write(request["op"] + "\\n")
+    words = [request["op"], *(word for word in ("quick", "whole") if request.get(word))]
+    with open(sys.argv[2], "a") as log: log.write("-".join(words) + "\\n")
     said = script[request["op"]]
     if said == "die": sys.exit(1)
     if said == "hang": continue
+    if "meet" in said:
+        here = pathlib.Path(sys.argv[2] + ".here")
+        here.mkdir(exist_ok=True)
+        (here / str(os.getpid())).touch()
+        while len(list(here.iterdir())) < said["meet"]: time.sleep(0.01)
+        said = said["result"]
     ok = not isinstance(said, str)
     print(json.dumps({"id": request["id"], "ok": ok, "result" if ok else "error": said}), flush=True)
 """
@@ -63,8 +70,8 @@ class Site:
         header = Header(bundle_id="bndl_1", device_kind=kind, tasks=len(tasks), created_at="", expires_at="")
         self.bundle.write_text("\n".join(map(write_line, (header, *tasks))), encoding="utf-8")
 
-    def work(self, seconds: float | None = None) -> int:
-        return work(self.bundle, self.answers, "cpu", seconds=seconds, command=self.command)
+    def work(self, seconds: float | None = None, judges: int = 1) -> int:
+        return work(self.bundle, self.answers, "cpu", seconds=seconds, judges=judges, command=self.command)
 
     def said(self) -> list[Answer]:
         return list(answered(self.answers.read_text(encoding="utf-8").split("\n")))
@@ -93,7 +100,9 @@ def task(number: int, kind: TaskKind = TaskKind.BUILD) -> Task:
 def test_each_step_is_done_and_the_one_after_it(site: Site) -> None:
     site.write(*(task(number, kind) for number, kind in enumerate(TaskKind)))
     assert site.work() == 0
-    assert site.asked() == ["describe", "admit", "baseline", "baseline", "build", "judge", "judge", "confirm"]
+    assert site.asked() == [
+        "describe", "admit", "baseline-whole", "baseline-whole", "build", "judge", "judge", "confirm",
+    ]  # fmt: skip
     parts = ("admission", "baseline", "build", "evaluation")
     assert [[name for name in parts if getattr(one, name) is not None] for one in site.said()] == [
         ["admission", "baseline"], ["baseline"], ["build", "evaluation"], ["evaluation"], ["evaluation"],
@@ -101,6 +110,12 @@ def test_each_step_is_done_and_the_one_after_it(site: Site) -> None:
     assert {(one.bundle_id, one.job_id, one.lease) for one in site.said()} == {
         ("bndl_1", f"job_{number}", f"lease_{number}") for number in range(5)
     }
+
+
+def test_a_quick_judgement_knows_the_best_so_far(site: Site) -> None:
+    site.write(replace(task(0), quick=True, best={"small": 1.5}))
+    assert site.work() == 0
+    assert site.asked() == ["describe", "build", "judge-quick"]
 
 
 def test_what_the_build_refuses_is_not_judged(site: Site) -> None:
@@ -156,6 +171,52 @@ def test_a_fault_of_the_machine_is_told_and_three_in_a_row_end_the_work(site: Si
     site.script(judge="die")
     assert site.work() == 0, "two are left, and each is answered by its fault"
     assert "ended without an answer" in site.said()[-1].error
+
+
+def test_several_judges_share_the_tasks(site: Site) -> None:
+    site.write(*(task(number, TaskKind.JUDGE) for number in range(6)))
+    site.script(judge={"meet": 2, "result": to_json(RUNS)})
+    assert site.work(judges=2) == 0
+    assert sorted(one.job_id for one in site.said()) == [f"job_{number}" for number in range(6)]
+    assert {one.error for one in site.said()} == {""}
+    site.write(task(9, TaskKind.JUDGE))
+    site.script()
+    assert site.work(judges=8) == 0, "no more judges start than there are tasks"
+
+
+def test_what_fails_beside_others_is_done_again_alone(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.write(*(task(number, TaskKind.JUDGE) for number in range(5)))
+    site.script(judge="no memory")
+    assert site.work(judges=2) == 3
+    assert len(site.said()) == 3
+    assert site.asked().count("judge") == 8, "five beside each other, three alone"
+    assert "again at the end: judge: no memory" in capsys.readouterr().err
+
+
+def test_confirmations_are_done_alone_at_the_end(site: Site) -> None:
+    site.write(task(0, TaskKind.CONFIRM), task(1, TaskKind.JUDGE), task(2, TaskKind.CONFIRM))
+    assert site.work(judges=3) == 0
+    assert [word for word in site.asked() if word != "describe"] == ["judge", "confirm", "confirm"]
+
+
+def test_a_judge_that_lacks_memory_beside_others_is_asked_again_alone(site: Site) -> None:
+    site.write(task(0, TaskKind.JUDGE), task(1, TaskKind.JUDGE))
+    site.script(judge=to_json(failed(PROBLEM, CANDIDATE, Verdict.INTERNAL_ERROR)))
+    assert site.work(judges=2) == 0
+    assert site.asked().count("judge") == 4
+    assert len(site.said()) == 2, "alone it is an answer: the service tries it again"
+
+
+def test_a_fault_in_the_next_step_leaves_only_that_step(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.write(task(0, TaskKind.ADMIT), task(1))
+    site.script(baseline="no memory", judge="no memory")
+    assert site.work() == 0
+    admitted, built = site.said()
+    assert (admitted.error, built.error) == ("", "")
+    assert admitted.admission is not None
+    assert built.build is not None
+    assert (admitted.baseline, built.evaluation) == (None, None)
+    assert "the step after it: judge: no memory" in capsys.readouterr().err
 
 
 def test_a_bundle_for_another_kind_of_device_and_no_bundle_are_refused(

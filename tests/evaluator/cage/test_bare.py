@@ -15,6 +15,8 @@ from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import PROBE, Probe
 
+pytestmark = pytest.mark.compiles  # interpreters with torch
+
 
 @pytest.fixture(scope="module")
 def bare_pool() -> Iterator[ChildPool]:

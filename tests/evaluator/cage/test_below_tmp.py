@@ -23,6 +23,8 @@ from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT
 
+pytestmark = pytest.mark.compiles  # interpreters
+
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "not for a child to read"
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -70,6 +70,7 @@ def test_nothing_compiled_is_nothing_told() -> None:
     assert isinstance(generated({}, [])["code"], str)
 
 
+@pytest.mark.soak  # test_baseline.py looks at what a Baseline's child made
 @pytest.mark.compiles
 def test_what_inductor_makes_here_is_found() -> None:
     code = """

@@ -110,8 +110,25 @@ def test_a_candidate_is_compiled_for_the_recipes_shapes(monkeypatch, tmp_path):
     sizes = [{"rows": rows, "hidden": 1024, "dtype": "bfloat16", "device": "cuda"} for rows in (8, 1)]
     shapes = [Recipes(session).shapes({"sizes": one}, []) for one in sizes]
     assert [layout["shape"] for layout in shapes[0]["inputs"]["layouts"]] == [[8, 1024], [8, 1024]]
-    assert compile_ahead({"shapes": shapes, "capability": 90}, []) == {"compiled": 2, "failed": ""}
+    assert compile_ahead({"shapes": shapes, "capability": 90}, []) == {"compiled": 2, "failed": "", "error": ""}
     assert list(tmp_path.glob("*/*.cubin"))
+
+
+def test_a_candidate_may_ask_for_the_devices_properties(monkeypatch, tmp_path):
+    """Many fill every multiprocessor, and build children see no GPU."""
+    source = tmp_path / "fills.py"
+    source.write_text(
+        (ROOT / "tests" / "gpu" / "candidates" / "honest_triton.py").read_text() + "\n\nclass Filling(ModelNew):\n"
+        "    def forward(self, *inputs):\n"
+        "        assert torch.cuda.get_device_properties(inputs[0].device).multi_processor_count == 132\n"
+        "        assert torch.cuda.get_device_capability() == (9, 0)\n"
+        "        return super().forward(*inputs)\n\n\nModelNew = Filling\n"
+    )
+    session = Session()
+    session.module = _load(monkeypatch, "reference", ROOT / "examples" / "problems" / "rmsnorm_residual.py")
+    _load(monkeypatch, "candidate", source)
+    shapes = [Recipes(session).shapes({"sizes": {"rows": 8, "hidden": 1024, "dtype": "bfloat16"}}, [])]
+    assert compile_ahead({"shapes": shapes, "capability": 90}, []) == {"compiled": 1, "failed": "", "error": ""}
 
 
 def test_a_candidate_that_looks_at_values_is_left_to_the_device(monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ from evaluator.languages import detect
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
-from tests.evaluator.rooms import QUICK, eager_only
+from tests.evaluator.rooms import QUICK, eager_only, workloads_alone
 
 CANDIDATE = """import torch
 
@@ -45,10 +45,11 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def _closely(judge, monkeypatch):
+def _closely(judge):
     """Compare the buffers after a round of many calls, on a busy machine, too."""
     rules = replace(QUICK, round_us=4 * QUICK.round_us)
-    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
+    with workloads_alone(judge, replace(judge.protocol, judge=rules)):
+        yield
 
 
 def judged(judge, condition: str):

@@ -23,7 +23,7 @@ WRITTEN_LATER = forward(
 
 @pytest.fixture(scope="module")
 def court(judge: Judge) -> Iterator[suite.Court]:
-    with suite.Court(judge) as one:
+    with suite.Court(judge, protocol=suite.BRIEF_PROTOCOL) as one:
         yield one
 
 

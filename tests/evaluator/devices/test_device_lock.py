@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from evaluator.devices.device_lock import device_lock
 from evaluator.errors import LockTimeout
+from evaluator.stages.stage_clock import StageClock
+from evaluator.types import Stage
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +67,17 @@ def test_who_shares_a_device_learns_that_somebody_waits_and_those_who_come_later
         for one in found:
             one.result(20)
     assert order == ["alone", "later"]
+
+
+def test_waiting_for_a_device_is_no_part_of_a_stage() -> None:
+    clock, began = StageClock(), time.monotonic()
+    with device_lock("a", exclusive=True, timeout_s=5), ThreadPoolExecutor(1) as other:
+        waited = other.submit(_waits, clock)
+        with pytest.raises(LockTimeout):
+            waited.result(20)
+    assert clock.duration_s[str(Stage.TIMING)] < 0.1 < time.monotonic() - began
+
+
+def _waits(clock: StageClock) -> None:
+    with clock.during(Stage.TIMING), device_lock("a", exclusive=True, timeout_s=0.2):
+        pass

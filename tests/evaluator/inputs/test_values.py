@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from evaluator.child.cpu_device import FRESH_BYTE
@@ -116,6 +117,19 @@ def test_values_on_a_grid_are_not_moved() -> None:
     assert values.on_grid([torch.randint(-9, 9, (50,)) / 4])
     assert not values.on_grid([torch.rand(5000) + 0.001])
     assert not values.on_grid([torch.arange(9)])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_denormal_halves_move_as_far_as_rounding_to_their_unit(dtype: torch.dtype) -> None:
+    draw, right = generator(), torch.randn(512, 64, dtype=torch.float64)
+    (rows,) = values.apply(values.DENORMAL, [torch.randn(8, 512, generator=draw).to(dtype)], draw)
+    gain = torch.rand(512, generator=draw).to(dtype)
+    (moved,) = perturbations.perturb_last_places([rows], draw, values.DENORMAL.rounding)
+    wide, other = rows.double() * gain.double(), moved.double() * gain.double()
+    honest = float(((rows * gain).double() @ right - wide @ right).norm())
+    assert 0.3 * honest < float((other @ right - wide @ right).norm()) < 3 * honest
+    usual = torch.randn(50).to(dtype)
+    assert torch.equal(perturbations.perturb_last_places([usual], draw, values.DENORMAL.rounding)[0], usual)
 
 
 def test_complex_numbers_have_their_values_too_but_no_infinities() -> None:

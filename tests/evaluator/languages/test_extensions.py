@@ -41,6 +41,7 @@ lib = ctypes.CDLL(FOLDER + "/rms.so")
 )
 
 
+@pytest.mark.usefixtures("workloads_alone")
 def test_load_inline_builds_in_a_cage_and_later_children_load_what_it_built(judge: Judge) -> None:
     task = problem()
     one = candidate('import tempfile\nFOLDER = tempfile.mkdtemp(prefix="rms-")\n' + INLINE)

@@ -24,6 +24,12 @@ from evaluator.types import Language
             Language.CPP,
             "prefetch/intrinsics/threads",
         ),
+        (
+            "config=helion.Config(reduction_loops=[1024], pid_type='persistent_blocked')\ntorch.sum(v, dim=-1)",
+            Language.HELION,
+            "looped/reduce/persistent",
+        ),
+        ("acc = ct.mma(a, b, acc); ct.atomic_add(y, at, acc)", Language.CUTILE, "plain/tensor-core/split"),
         ("return torch.nn.functional.rms_norm(x)", Language.TORCH, "plain/fused-op/plain"),
     ],
 )

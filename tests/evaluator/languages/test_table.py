@@ -16,6 +16,8 @@ EXAMPLES = {
     Language.CPP: "from warpwright_native import load_cpp\n",
     Language.TRITON: "import triton\nimport triton.language as tl\n",
     Language.CUDA: "from warpwright_native import load_cuda\n",
+    Language.HELION: "import helion\nimport triton\n",
+    Language.CUTILE: "import cuda.tile as ct\n",
 }
 
 

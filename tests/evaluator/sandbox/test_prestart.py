@@ -219,6 +219,7 @@ def test_starting_children_pause_while_another_judge_has_the_device(
         slow.spares.close()
 
 
+@pytest.mark.usefixtures("workloads_alone")
 def test_a_judge_with_prestarted_children_judges_the_same_and_refills(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

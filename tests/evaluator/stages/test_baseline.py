@@ -36,6 +36,7 @@ def until_whole(judge: Judge, one: Problem, report: BaselineReport) -> BaselineR
     raise AssertionError("it compiles for ever")
 
 
+@pytest.mark.usefixtures("workloads_alone")
 def test_the_first_report_has_eager_and_a_later_one_what_compiled(judge: Judge) -> None:
     with ending(judge, problem()) as one:
         first = baseline_so_far(judge, one, None)
@@ -58,15 +59,20 @@ def test_a_mode_that_fails_is_skipped_with_its_reason(judge: Judge, monkeypatch:
 
 
 def test_a_child_that_compiles_stops_while_others_are_timed(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a GPU, where compilers run kernels. The pause does not count against its limit."""
+    """As on a GPU, where compilers run kernels. The pause does not count against its limit. What it made is told."""
     compiler = judge.session.comparators._compiler
     monkeypatch.setattr(judge.session.comparators, "paused", compiler.paused)
     with ending(judge, problem()) as one, judge.session.references.lend(one) as reference:
         (workload, _) = one.workloads
         oracle = Oracle(one, reference, workload.sizes, secret_generator())
         judge.session.comparators.prepare(one, workload, ["compile"], oracle)
+        (running,) = compiler._running.values()
         with judge.session.exclusive():
-            (running,) = compiler._running.values()
+            assert running._subject is None, "a child that starts is asked for nothing, which would use the device"
+        while running._subject is None:
+            running.await_change(10.0)
+            compiler.advance()
+        with judge.session.exclusive():
             subject = running._subject
             assert subject is not None
             assert not subject.child.runs
@@ -75,6 +81,24 @@ def test_a_child_that_compiles_stops_while_others_are_timed(judge: Judge, monkey
             assert not subject.child.runs
         assert subject.child.runs
         assert judge.session.comparators.get(one, workload, "compile", oracle) is subject
+        code = subject.generated()
+        assert 'extern "C"' in code
+        assert "call(" in code
+
+
+def test_who_waits_for_compilers_shares_the_device_and_lets_others_time(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compilers run kernels, which would disturb another judge's timing."""
+    session, held = judge.session, list[bool]()
+    with ending(judge, problem()) as one, session.references.lend(one) as reference:
+        (workload, _) = one.workloads
+        oracle = Oracle(one, reference, workload.sizes, secret_generator())
+        session.comparators.prepare(one, workload, ["compile"], oracle)
+        monkeypatch.setattr(session.sharing, "yield_to_waiters", lambda: held.append(session.sharing._sharing))
+        session.await_compiled(one, [workload], ["compile"], 120.0)
+        assert session.comparators.is_ready(one, workload, "compile")
+    assert True in held
 
 
 def test_cases_are_prepared_ahead_once(judge: Judge) -> None:

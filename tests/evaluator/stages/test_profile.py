@@ -50,6 +50,7 @@ def test_a_trace_is_read_as_kernels_of_one_call() -> None:
     assert launches({}, 3) == []
 
 
+@pytest.mark.usefixtures("workloads_alone")
 def test_after_a_fault_the_device_is_probed_before_anybody_is_judged(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

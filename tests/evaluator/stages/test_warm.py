@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 
 import pytest
 
 from evaluator.device_session import DeviceSession
+from evaluator.device_session.pools import PoolCache
 from evaluator.errors import CageError, ChildFault
+from evaluator.languages.helion import HelionAdapter
 from evaluator.stages.judge import Judge
 from evaluator.types import DeviceKind
 
@@ -83,6 +85,7 @@ class Gpu:
         self.go = threading.Event()
         self.begun = threading.Semaphore(0)
         self.started: list[str] = []
+        self.preloaded: dict[str, tuple[str, ...]] = {}
 
     def describe(self) -> SimpleNamespace:
         return SimpleNamespace(uuid="test-warm")
@@ -90,12 +93,13 @@ class Gpu:
     def build_environment(self) -> Mapping[str, str]:
         return {"BUILDS": "1"}
 
-    def pool(self, environment: Mapping[str, str], *, compiler: bool = False) -> Pool:
+    def pool(self, environment: Mapping[str, str], *, compiler: bool = False, preload: Sequence[str] = ()) -> Pool:
         name = "compile" if compiler else "build" if environment else "plain"
         if name != "plain":
             self.begun.release()
             assert self.go.wait(30.0)
         self.started.append(name)
+        self.preloaded[name] = tuple(preload)
         return Pool()
 
 
@@ -126,3 +130,13 @@ def test_a_session_that_builds_starts_the_pool_of_builds_alone() -> None:
             assert gpu.started == ["build"]
     finally:
         session.close()
+
+
+def test_modules_that_may_touch_cuda_are_imported_ahead_where_no_gpu_is_shown() -> None:
+    gpu = Gpu()
+    pools = PoolCache(gpu)  # type: ignore[arg-type]
+    gpu.go.set()
+    pools.for_build(HelionAdapter())
+    assert gpu.preloaded.pop("build") == HelionAdapter.own_preloaded
+    pools.for_candidate(HelionAdapter())  # another pool, of which the name says only that it has variables
+    assert gpu.preloaded.pop("build") == ()

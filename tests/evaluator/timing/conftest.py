@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from evaluator.stages.judge import Judge
-from tests.evaluator.rooms import QUICKLY
+from tests.evaluator.rooms import workloads_alone
 
 
 @pytest.fixture(scope="module")
 def judge(judge: Judge) -> Iterator[Judge]:
     """The one judge, with every integrity check."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "protocol", QUICKLY)
-        yield judge
+    with workloads_alone(judge) as one:
+        yield one

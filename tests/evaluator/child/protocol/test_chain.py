@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.child.gpu import chain as cuda_chain
@@ -74,7 +74,6 @@ def same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
     return all(torch.equal(chain.element_bits(a), chain.element_bits(b)) for a, b in zip(some, others, strict=True))
 
 
-@settings(max_examples=150, deadline=None)
 @given(sizes=TENSORS, others=st.integers(0, 2), dtype=st.sampled_from(DTYPES), seed=st.integers(0, 2**31))
 def test_judge_and_child_change_several_inputs_alike(
     sizes: list[tuple[int, torch.dtype]], others: int, dtype: torch.dtype, seed: int
@@ -103,7 +102,6 @@ def test_judge_and_child_change_several_inputs_alike(
     assert same(calls[0], before[0])
 
 
-@settings(max_examples=50, deadline=None)
 @given(sizes=TENSORS, replays=st.integers(2, 40), seed=st.integers(0, 2**31))
 def test_a_replay_step_equals_the_judges_derivation(
     sizes: list[tuple[int, torch.dtype]], replays: int, seed: int
@@ -233,6 +231,7 @@ RETURNS_ITS_INPUT_WHEN_TIMED = """class ModelNew(Base):
 """
 
 
+@pytest.mark.usefixtures("workloads_alone")
 @pytest.mark.parametrize(
     "body",
     [SKIPS_THE_STEP, ONE_CALL_LATE, RETURNS_ITS_INPUT_WHEN_TIMED],

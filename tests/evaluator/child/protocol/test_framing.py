@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.cage.monitor import Capture
@@ -20,7 +20,6 @@ SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(a
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 
 
-@settings(max_examples=40)
 @given(st.dictionaries(st.text(), VALUES))
 def test_encoded_messages_are_decoded(message: dict[str, Any]) -> None:
     data = framing.encode(message, framing.MAX_REPLY_BYTES)

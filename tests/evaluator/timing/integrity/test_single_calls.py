@@ -30,7 +30,7 @@ from evaluator.timing.integrity.single_calls import SingleCalls
 from evaluator.timing.overhead import Overhead
 from evaluator.timing.protocol import STANDARD
 from evaluator.types import Evaluation, Verdict
-from tests.evaluator.rooms import CPP, HEAD, candidate, eager_only, problem
+from tests.evaluator.rooms import BRIEF, CPP, HEAD, candidate, eager_only, problem
 from tests.evaluator.timing.integrity.sessions import timed_session
 
 HARNESS_US, ASKING_US = 3.0, 12.0
@@ -282,7 +282,8 @@ class ModelNew(Base):
 def judged(judge: Judge, monkeypatch: pytest.MonkeyPatch, source: str, head: str = HEAD) -> Evaluation:
     """Judge a kernel that is asked for single calls whatever its time."""
     margins = replace(judge.protocol.integrity, single_calls=-1e9)
-    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, integrity=margins))
+    rules = replace(BRIEF, closely=True)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules, integrity=margins))
     monkeypatch.setattr(trial, "first_call_limit_s", lambda _: 3.0)
     task = problem()
     return judge.judge(task, candidate(source, head=head), eager_only(judge, task))

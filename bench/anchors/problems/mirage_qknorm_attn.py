@@ -1,4 +1,4 @@
-"""Attention over a long cache with normalised queries and keys, as in Chameleon and in Mirage's QKNorm benchmark."""
+"""Attention over a long cache with normalised queries and keys, as in Mirage's QK-norm benchmark."""
 
 import torch
 import torch.nn as nn

@@ -1,0 +1,57 @@
+"""Calls whose limits are computed a few at once, where all of them take too much memory."""
+
+from __future__ import annotations
+
+import torch
+
+from evaluator.oracle.oracle import Oracle
+from evaluator.problem import read_problem
+from evaluator.stages.judge import Judge
+
+SOFTMAX = """
+import torch
+def reference(x):
+    return torch.softmax(x, -1)
+def get_inputs():
+    return [torch.randn(16, 64)]
+"""
+COUNTER = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+def get_inputs():
+    return [torch.randn(16, 64)]
+"""
+BYTES = 16 * 64 * 4
+
+
+def sizes_at_once(judge: Judge, source: str, together_bytes: int) -> tuple[list[int], list[float]]:
+    """Return how many of five calls are computed at once each time, and the sum of each expected output."""
+    problem = read_problem(source, "together")
+    generator = torch.Generator().manual_seed(0)
+    with judge.session.references.start(problem) as reference:
+        oracle = Oracle(problem, reference, {}, generator)
+        oracle.together_bytes = together_bytes
+        made = oracle.inputs()
+        calls = [tuple(t * factor for t in made.tensors) for factor in (1.0, 2.0, 3.0, 4.0, 5.0)]
+        found = oracle.expect(made.tree, calls)
+        assert all(expected.complete for expected in found)
+        slices = [some.stop - some.start for some in oracle._together(calls)]
+    return slices, [float(one.targets[0].oracle.sum()) for one in found]
+
+
+def test_few_calls_are_computed_at_once_where_they_are_large(judge: Judge) -> None:
+    whole, sums = sizes_at_once(judge, SOFTMAX, 5 * BYTES)
+    parts, same = sizes_at_once(judge, SOFTMAX, 2 * BYTES)
+    assert (whole, parts) == ([5], [2, 2, 1])
+    assert sums == same
+    assert sizes_at_once(judge, SOFTMAX, 1)[0] == [1, 1, 1, 1, 1]
+
+
+def test_calls_that_share_state_stay_together(judge: Judge) -> None:
+    assert sizes_at_once(judge, COUNTER, 1)[0] == [5]
