@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.languages import detect
-from evaluator.types import Language
+from evaluator.languages import ADAPTERS, detect
+from evaluator.types import DeviceKind, Language
 from evolution.tunables import read_tunables
 from prompts.library import fill, guide
 
@@ -57,7 +57,8 @@ def test_an_example_is_right(language: Language, tmp_path: Path, monkeypatch: py
         pytest.importorskip("triton")
         monkeypatch.setenv("TRITON_INTERPRET", "1")
     if language is Language.HELION:
-        pytest.importorskip("helion", reason="Helion is not installed")
+        if (lacking := ADAPTERS[language].missing(DeviceKind.CPU)) is not None:
+            pytest.skip(lacking)
         monkeypatch.setenv("HELION_INTERPRET", "1")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
