@@ -64,8 +64,12 @@ def await_child(channel: socket.socket, status: socket.socket, *, single: bool) 
     supervisor, said = _hear(status, deadline)
     if b"hello" not in said:
         raise CageError(f"the child could not be set up: {_reason(said)}")
-    root = _parent(supervisor) if single else supervisor
-    pidfd = os.pidfd_open(root)
+    try:
+        root = _parent(supervisor) if single else supervisor
+        pidfd = os.pidfd_open(root)
+    except (ProcessLookupError, FileNotFoundError) as gone:
+        more = status.recv(65536) if status in _readable([status], 0) else b""
+        raise CageError(f"the child ended while it was set up: {_reason(more)}") from gone
     try:
         if status in _readable([channel, status], deadline) and channel not in _readable([channel], 0):
             raise CageError(f"the child could not be set up: {_reason(status.recv(65536))}")
