@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 _CORES = sorted(os.sched_getaffinity(0))
 _JUDGING, _SERVING = ("adversarial", "evaluator"), ("browser", "e2e")
-_NICENESS = 10
 _ALL_SLOW = frozenset(("adversarial", "browser", "e2e", "gpu", "take_home"))
 _LOGGED = [
     *structlog.get_config()["processors"][:-1],
@@ -101,21 +100,12 @@ def judge() -> Iterator[Judge]:
     one.close()
 
 
-@pytest.fixture(scope="session")
-def _nicer() -> None:
-    """Let the worker that judges go first: its tests are the longest chain, and times of a judge that waits for its
-    cores are discarded."""
-    os.nice(_NICENESS)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _cores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A judge times on the last core and keeps its own process off it, for good. So does whatever judges in this
     process. A service that is started keeps all but its judge off that core, too: in a parallel run each process has
     cores of its own for services, lest all of them work on the same. Other tests may use every core."""
     part, worker = request.path.relative_to(_HERE).parts[0], os.environ.get("PYTEST_XDIST_WORKER", "")
-    if worker and not distribution.file_judges(str(request.path.relative_to(_HERE.parent))):
-        request.getfixturevalue("_nicer")
     with pytest.MonkeyPatch.context() as patch:
         if part in _JUDGING:
             os.sched_setaffinity(0, _CORES[:-1] or _CORES)

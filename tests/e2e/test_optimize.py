@@ -27,6 +27,7 @@ from warpwright.errors import ExitCode
 pytestmark = [pytest.mark.timeout(700), pytest.mark.stack]
 
 
+@pytest.mark.clock
 @pytest.mark.soak
 def test_a_kernel_file_that_is_really_faster(tmp_path: Path) -> None:
     best, problem = tmp_path / "best.py", tmp_path / "rmsnorm_residual.py"

@@ -105,6 +105,7 @@ def follow(http: httpx2.Client, run_id: str) -> dict[str, Any]:
     return run
 
 
+@pytest.mark.clock
 def test_a_champion_from_a_model_is_taken_home(service: Service, tmp_path: Path) -> None:
     with httpx2.Client(base_url=f"{service.url}/api/v1", timeout=30) as http:
         body = {

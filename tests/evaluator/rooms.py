@@ -27,12 +27,9 @@ QUICKLY = TimingProtocol(
 # For tests that ask whether a Candidate passes, and not how fast it is or how closely it was watched.
 BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, rehearse=False, closely=False)
 BRIEFLY = replace(QUICKLY, judge=BRIEF)
-# For a judge that is served. Rounds of its confirmations are as long as ever, since they must hold on a busy machine;
-# of fewer repetitions the bound is lower, so what is to be promoted is several times as fast.
+# For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
 SERVED = replace(
     _USUAL,
-    process_pairs=5,
-    first_pairs=2,
     judge=QUICK,
     profile=QUICK,
     baseline=replace(_USUAL.baseline, round_us=QUICK.round_us, budget_s=QUICK.budget_s),

@@ -109,6 +109,7 @@ async def refused(client: Client, tool: str, /, **arguments: Any) -> str:
     return str(answered.content[0].text)  # type: ignore[union-attr]  # every tool answers text
 
 
+@pytest.mark.clock
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 def test_an_agent_reaches_a_champion_and_continues_a_run(service: Service, transport: str) -> None:
     async def session() -> None:
