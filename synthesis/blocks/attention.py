@@ -197,7 +197,7 @@ class Attention:
 
     @property
     def upright(self) -> bool:
-        """Whether neighbouring keys are neighbours in memory: their tile then has keys along its columns."""
+        """Return true if neighbouring keys are neighbours in memory: their tile then has keys along its columns."""
         loads = [e.data[1] for e in walk([self.k]) if e.op == "load" and e.full]
         by_key = all(o.coefficient("n") is not None and o.coefficient("n").equals(1) for o in loads)
         return by_key and not self.shared and not any(e.op == "reduce" for e in walk([self.k]))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code, compute
+from synthesis.blocks.block import Code, is_in_memory
 from synthesis.errors import Unsupported
-from synthesis.graph.nodes import HEADS, Node
+from synthesis.graph.nodes import Node
 from synthesis.graph.sizes import Size, product
 from synthesis.host import Host
 
@@ -24,19 +24,8 @@ TUNABLES = {
 }
 
 
-def use_batch(root: Node, one: Size) -> bool:
-    """Let a block compute `root` if it normalises by the statistics of its batch. Return whether it does."""
-    if root.kind != "library" or root.fn != BATCH_NORM:
-        return False
-    try:
-        block = _fit(root, one)
-    except Unsupported:
-        return False
-    compute(root, block, [n for n in (block.x, block.weight, block.bias) if n is not None])
-    return True
-
-
-def _fit(root: Node, one: Size) -> Batch:
+def fit(root: Node, one: Size) -> tuple[Batch, list[Node]]:
+    """Return the block for a normalisation by the statistics of its batch, and what it reads. Raise Unsupported."""
     args, named = root.data
     names = ("input", "weight", "bias", "mean", "variance", "training", "momentum", "eps", "cudnn_enabled")
     given = dict(zip(names, args, strict=False)) | named
@@ -45,12 +34,14 @@ def _fit(root: Node, one: Size) -> Batch:
         raise Unsupported("running statistics")
     if not isinstance(x, Node) or x.rank < 2 or x.dtype not in ("float32", "float16", "bfloat16", "halves"):
         raise Unsupported("a normalisation of something else")
-    if x.kind not in (*HEADS, "library", "item", "pointwise", "reduce") or not isinstance(eps, float):
+    if not is_in_memory(x) or not isinstance(eps, float):
         raise Unsupported("a normalisation of a view")
     batch, channels, length = x.shape[0], x.shape[1], product(x.shape[2:], one)
     if any(b * n < LEAST for b, n in zip(batch.values, length.values, strict=True)):
         raise Unsupported("short channels")
-    return Batch(x, given.get("weight"), given.get("bias"), batch, channels, length, eps)
+    weight, bias = given.get("weight"), given.get("bias")
+    read = [n for n in (x, weight, bias) if n is not None]
+    return Batch(x, weight, bias, batch, channels, length, eps), read
 
 
 @dataclass(slots=True)

@@ -41,7 +41,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a Configuration becomes on a Shape."""
+    """The programs, loads and steps of a Configuration on a Shape."""
 
     programs: int
     bytes_of_step: int  # of weights

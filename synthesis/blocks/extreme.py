@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code, compute
+from synthesis.blocks.block import Code, is_in_memory
 from synthesis.errors import Unsupported
-from synthesis.graph.nodes import FLOATS, HEADS, Node
+from synthesis.graph.nodes import FLOATS, Node
 from synthesis.graph.sizes import Size, product
 from synthesis.host import Host
 
@@ -23,32 +23,18 @@ TUNABLES = {
 }
 
 
-def use_extreme(root: Node, one: Size) -> bool:
-    """Let a block compute `root` if it finds positions of extremes. Return whether it is one that the block covers."""
-    if root.kind != "library" or root.fn not in FINDS:
-        return False
-    try:
-        block = _fit(root, one)
-    except Unsupported:
-        return False
-    compute(root, block, [block.x])
-    return True
-
-
-def _fit(root: Node, one: Size) -> Extreme:
+def fit(root: Node, one: Size) -> tuple[Extreme, list[Node]]:
+    """Return the block for a search for positions of extremes, and what it reads. Raise Unsupported."""
     args, named = root.data
     given = dict(zip(("dim", "keepdim"), args[1:], strict=False)) | named
     x, dimension = args[0], given.get("dim")
     if not isinstance(x, Node) or not isinstance(dimension, int) or x.dtype not in FLOATS or x.rank < 1:
         raise Unsupported("a search of another form")
-    source = x
-    while source.kind == "view" and source.fn == "reshape":
-        source = source.inputs[0]
-    if source.kind not in (*HEADS, "library", "item", "pointwise", "reduce"):
+    if not is_in_memory(x, reshaped=True):
         raise Unsupported("a search in a view")
     dimension %= x.rank
     outer, inner = product(x.shape[:dimension], one), product(x.shape[dimension + 1 :], one)
-    return Extreme(x, FINDS[root.fn], outer, x.shape[dimension], inner)
+    return Extreme(x, FINDS[root.fn], outer, x.shape[dimension], inner), [x]
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from synthesis.blocks.block import Code, compute
+from synthesis.blocks.block import Code, is_in_memory
 from synthesis.errors import Unsupported
-from synthesis.graph.nodes import FLOATS, HEADS, Node
+from synthesis.graph.nodes import FLOATS, Node
 from synthesis.graph.sizes import Size
 from synthesis.host import Host
 
@@ -26,19 +26,8 @@ TUNABLES = {
 }
 
 
-def use_pool(root: Node) -> bool:
-    """Let a block compute `root` if it is a pooling. Return whether it is one that the block covers."""
-    if root.kind != "library" or root.fn not in POOLS:
-        return False
-    try:
-        block = _fit(root)
-    except Unsupported:
-        return False
-    compute(root, block, [block.x])
-    return True
-
-
-def _fit(root: Node) -> Pool:
+def fit(root: Node, _: Size) -> tuple[Pool, list[Node]]:
+    """Return the block for a pooling, and what it reads. Raise Unsupported."""
     args, named = root.data
     x = args[0]
     fn = POOLS[root.fn]
@@ -55,12 +44,9 @@ def _fit(root: Node) -> Pool:
         raise Unsupported("a mean over parts of windows")
     if not isinstance(x, Node) or x.rank not in (3, 4) or x.dtype not in FLOATS:
         raise Unsupported("a pooling of something else")
-    source = x
-    while source.kind == "view" and source.fn == "reshape":
-        source = source.inputs[0]
-    if source.kind not in (*HEADS, "library", "item", "pointwise", "reduce"):
+    if not is_in_memory(x, reshaped=True):
         raise Unsupported("a pooling of a view")
-    return Pool(x, fn, window, stride, padding)
+    return Pool(x, fn, window, stride, padding), [x]
 
 
 def _pair(value: Any) -> tuple[int, int]:
@@ -115,7 +101,7 @@ class Pool:
 
     @property
     def _reach(self) -> int:
-        """How many columns a window goes beyond the one of its result."""
+        """Return the number of columns by which a window goes beyond the one of its result."""
         return self.window[1] - 1 - self.padding[1]
 
     def _close_row(self, name: str) -> str:

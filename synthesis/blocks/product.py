@@ -47,7 +47,7 @@ class Operands:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How a product goes along its depth: `parts` neighbouring elements come from as many expressions of the weight
+    """A product's way along its depth: `parts` neighbouring elements come from as many expressions of the weight
     (two of 4 bits in a byte); a step is one `group` where there are groups, else any number of elements."""
 
     parts: int
@@ -115,7 +115,7 @@ class Product:
 
     @property
     def single(self) -> bool:
-        """Whether there may be one row, which is then summed without a tensor core."""
+        """Return true if there may be one row, which is then summed without a tensor core."""
         plain = self.steps.parts == 1 and self.steps.group is None and self.low is None
         return plain and min(self.rows.values) == 1
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable, Mapping
 
+from synthesis.blocks import batch, extreme, pool, scan
 from synthesis.blocks.attention import SDPA, use_attention
-from synthesis.blocks.batch import use_batch
-from synthesis.blocks.block import MATMULS, base
-from synthesis.blocks.extreme import use_extreme
+from synthesis.blocks.block import MATMULS, Block, base, compute
 from synthesis.blocks.groups import use_groups
-from synthesis.blocks.pool import use_pool
 from synthesis.blocks.product import use_product
-from synthesis.blocks.scan import use_scan
+from synthesis.errors import Unsupported
 from synthesis.graph.nodes import HEADS, Node, Program
+from synthesis.graph.sizes import Size
 from synthesis.host import BLOCK
+
+Fit = Callable[[Node, Size], tuple[Block, list[Node]]]
+"""Returns the block for a call, and what it reads. Raises Unsupported."""
+CALLS: Mapping[str, Fit] = {
+    **dict.fromkeys(pool.POOLS, pool.fit),
+    **dict.fromkeys(extreme.FINDS, extreme.fit),
+    scan.CUMSUM: scan.fit,
+    batch.BATCH_NORM: batch.fit,
+}
+"""Blocks that stand for one call of the library."""
 
 
 def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
@@ -24,15 +33,11 @@ def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
     """
     count = sum(use_attention(n, program.one) for n in _nodes(program) if n.fn in (*MATMULS, SDPA))
     for root in _required(program, alone=False):
-        users = _users(program)
-        used_by = functools.partial(lambda u, n: u.get(id(n), []), users)
-        count += use_product(root, used_by, program.one, low_rank=True, norms_apart=norms_apart)
-    for node in _nodes(program):
-        count += use_pool(node) or any(use(node, program.one) for use in (use_scan, use_extreme, use_batch))
+        count += use_product(root, _used_by(program), program.one, low_rank=True, norms_apart=norms_apart)
+    count += sum(_use_call(node, program.one) for node in _nodes(program))
     for alone in (False, True):
         for root in _required(program, alone=alone):
-            users = _users(program)
-            used_by = functools.partial(lambda u, n: u.get(id(n), []), users)
+            used_by = _used_by(program)
             if root.fn != BLOCK and root.kind in ("pointwise", "library"):
                 count += use_product(root, used_by, program.one, norms_apart=norms_apart) or use_groups(
                     root, used_by, program.one
@@ -55,12 +60,26 @@ def _nodes(program: Program) -> list[Node]:
     return list(found.values())
 
 
-def _users(program: Program) -> dict[int, list[Node]]:
+def _use_call(node: Node, one: Size) -> bool:
+    """Let a block compute a call of the library. Return whether there is one that covers it."""
+    fit = CALLS.get(node.fn) if node.kind == "library" else None
+    if fit is None:
+        return False
+    try:
+        block, read = fit(node, one)
+    except Unsupported:
+        return False
+    compute(node, block, read)
+    return True
+
+
+def _used_by(program: Program) -> Callable[[Node], list[Node]]:
+    """Return a function that gives the users of a node."""
     users: dict[int, list[Node]] = {}
     for node in _nodes(program):
         for child in node.inputs:
             users.setdefault(id(child), []).append(node)
-    return users
+    return lambda node: users.get(id(node), [])
 
 
 def _required(program: Program, *, alone: bool) -> list[Node]:

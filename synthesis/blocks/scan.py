@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code, compute
+from synthesis.blocks.block import Code
 from synthesis.blocks.tile import Pen, Tile, attempt, evaluate, reads, symbols, whole
 from synthesis.errors import Unsupported
 from synthesis.expr import Expr
@@ -24,19 +24,8 @@ TUNABLES = {
 }
 
 
-def use_scan(root: Node, one: Size) -> bool:
-    """Let a block compute `root` if it is a cumulative sum along rows. Return whether it is one."""
-    if root.kind != "library" or root.fn != CUMSUM:
-        return False
-    try:
-        block = _fit(root, one)
-    except Unsupported:
-        return False
-    compute(root, block, reads([block.value]))
-    return True
-
-
-def _fit(root: Node, one: Size) -> Scan:
+def fit(root: Node, one: Size) -> tuple[Scan, list[Node]]:
+    """Return the block for a cumulative sum along rows, and what it reads. Raise Unsupported."""
     args, named = root.data
     x, dimension = args[0], args[1] if len(args) > 1 else named["dim"]
     if not isinstance(x, Node) or x.rank < 1 or dimension % x.rank != x.rank - 1:
@@ -49,7 +38,7 @@ def _fit(root: Node, one: Size) -> Scan:
     value = attempt(lambda: evaluate(tile, flat, (tile.at["o0"], tile.column), []))
     if value is None or not value.full:
         value = evaluate(tile, flat, (tile.at["o0"], tile.column), [x])
-    return Scan(value, rows, length)
+    return Scan(value, rows, length), reads([value])
 
 
 @dataclass(slots=True)
