@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from evaluator.languages.base import version
 
 PACKAGES = ("torch", "triton", "fastapi", "starlette", "uvicorn", "sqlalchemy", "psycopg", "celery", "redis")
 
@@ -30,7 +31,8 @@ def describe() -> dict[str, Any]:
         "memory_gib": round(int(memory) / 2**20, 1),
         "python": platform.python_version(),
         "gpus": _gpus(),
-        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+        # A machine that only judges lacks the service's.
+        "packages": {name: found for name in PACKAGES if (found := version(name))},
         "load_average": [round(value, 2) for value in os.getloadavg()],
         "niceness": os.getpriority(os.PRIO_PROCESS, 0),
     }
@@ -44,13 +46,6 @@ def _gpus() -> list[str]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     return found.stdout.splitlines() if found.returncode == 0 else []
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None  # a machine that only judges lacks the service's packages
 
 
 def _lines(path: str) -> list[str]:

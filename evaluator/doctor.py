@@ -5,7 +5,6 @@ This never loads torch. The cage is really tried, and so are NVIDIA's tools, on 
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -23,6 +22,7 @@ from evaluator.child import landlock
 from evaluator.devices.cpu_threads import asked_threads
 from evaluator.errors import CageError, EvaluatorError
 from evaluator.languages import ADAPTERS, LanguageAdapter
+from evaluator.languages.base import version
 from evaluator.sandbox.pool import ChildPool
 from evaluator.tools import tool
 from evaluator.types import DeviceKind
@@ -122,18 +122,11 @@ def _python() -> Finding:
     )
 
 
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def _torch() -> Finding:
-    version, cuda = _version("torch"), _torch_cuda()
-    found = f"{version} ({f'CUDA {cuda}' if cuda else 'CPU build'})" if version else "not installed"
+    torch, cuda = version("torch"), _torch_cuda()
+    found = f"{torch} ({f'CUDA {cuda}' if cuda else 'CPU build'})" if torch else "not installed"
     advice = "install what the `judge` extra names (pip install -e .[judge] -c constraints.txt)"
-    return Finding(name="torch", need="judging", ok=version is not None, found=found, advice=advice)
+    return Finding(name="torch", need="judging", ok=torch is not None, found=found, advice=advice)
 
 
 def _torch_cuda() -> str | None:
@@ -150,17 +143,15 @@ def _torch_cuda() -> str | None:
 
 
 def _triton() -> Finding:
-    version = _version("triton")
+    triton = version("triton")
     advice = "pip install triton, as constraints.txt pins it"
-    return Finding(
-        name="triton", need="triton", ok=version is not None, found=version or "not installed", advice=advice
-    )
+    return Finding(name="triton", need="triton", ok=triton is not None, found=triton or "not installed", advice=advice)
 
 
 def _language(language: LanguageAdapter) -> Finding:
     """Look for the optional packages of a language: without them it is not offered, and its kernels are refused."""
     lacking, name = language.missing(DeviceKind.CUDA), language.language.value
-    found = ", ".join(f"{name} {known}" for name in language.optional if (known := _version(name)))
+    found = ", ".join(f"{package} {known}" for package in language.optional if (known := version(package)))
     if not found:
         lacking, found = None, f"not installed (optional: pip install 'warpwright[{name}]')"
     return Finding(name=name, need=f"kernels in {language.title}", ok=lacking is None, found=lacking or found)

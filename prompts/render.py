@@ -237,7 +237,7 @@ def _over_floor(material: Material, names: set[str]) -> tuple[dict[str, float], 
 def _workloads(material: Material, shown: list[Workload]) -> str:
     facts = {fact.workload: fact for fact in material.facts}
     least = floors(material.facts, material.device_kind, material.baseline)
-    multiplies = matmul_gflops(material.facts, material.baseline)
+    gflops = matmul_gflops(material.facts, material.baseline)
     rows = [
         {
             "name": workload.name,
@@ -263,7 +263,7 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
         "workloads",
         rows=rows,
         rate=rates[0] if rates else None,
-        matmul=multiplies * 1e9 if multiplies else None,
+        matmul=gflops * 1e9 if gflops else None,
         launch_us=launch_us(material.device_kind),
         stale=bool(_measured(material, {workload.name for workload in shown})),
         varied=material.varied,

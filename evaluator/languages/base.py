@@ -6,7 +6,7 @@ import ast
 import importlib.metadata
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -144,6 +144,27 @@ def build_by_importing(child: ChildProcess, kind: DeviceKind) -> BuildFacts:
     return BuildFacts(resources={"kernels": found.get("kernels", [])})
 
 
+def imports(names: frozenset[str], module: str) -> bool:
+    """Return true if one of the dotted names that a source imports is `module` or lies in it."""
+    return any(name == module or name.startswith(f"{module}.") for name in names)
+
+
+def parsed(source: str) -> ast.Module:
+    """Return the syntax tree of a source, an empty one for a text that does not parse."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def decorated_functions(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield (name, decorator without its arguments) for each decorator of each function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            for decorator in node.decorator_list:
+                yield node.name, decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
 def version(distribution: str) -> str | None:
     """Return the version of an installed package, read without importing it."""
     try:
@@ -167,12 +188,8 @@ def line_at_end(output: str) -> int | None:
 
 def used_names(source: str) -> frozenset[str]:
     """Return the dotted names of everything that a module imports, anywhere in it; nothing if it does not parse."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

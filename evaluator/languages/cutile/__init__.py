@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from evaluator.languages.base import LanguageAdapter, Objection, version
+from evaluator.languages.base import LanguageAdapter, Objection, decorated_functions, imports, parsed, version
 from evaluator.languages.cutile.names import ALLOWED
 from evaluator.languages.cutile.niche import NICHES
 from evaluator.languages.cutile.notes import NOTES
@@ -18,6 +18,7 @@ from evaluator.types import DeviceKind, Language
 LEAST_DRIVER = 580
 DRIVER_FACTS = Path("/proc/driver/nvidia/version")
 _ASSEMBLER = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")  # cuda.tile wants all, of one release
+_KERNELS = ("ct.kernel", "cuda.tile.kernel", "kernel")  # decorators
 _TOOLKITS = "/usr/local/cuda/bin:/usr/local/bin:/usr/bin"  # a cage shows these
 _CPU = "cuTile kernels are compiled for NVIDIA GPUs alone, and nothing interprets them on a CPU: judge them on a GPU"
 
@@ -39,7 +40,7 @@ class CutileAdapter(LanguageAdapter):
     names_elsewhere: ClassVar[Mapping[str, str]] = {"kernelbench": "triton", "sol": "cutile"}
 
     def recognises(self, source: str, names: frozenset[str]) -> bool:
-        return any(name == "cuda.tile" or name.startswith("cuda.tile.") for name in names)
+        return imports(names, "cuda.tile")
 
     def timed_on(self, kind: DeviceKind) -> bool:
         return kind is DeviceKind.CUDA
@@ -78,12 +79,8 @@ class CutileAdapter(LanguageAdapter):
 
     def gpu_kernels(self, source: str) -> frozenset[str]:
         """Return the names of the functions that a module decorates; a compiled one's name begins so."""
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return frozenset()
-        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        return frozenset(f.name for f in functions if any(map(_is_kernel, f.decorator_list)))
+        decorated = decorated_functions(parsed(source))
+        return frozenset(name for name, decorator in decorated if ast.unparse(decorator) in _KERNELS)
 
 
 def assembler() -> str | None:
@@ -101,8 +98,3 @@ def _driver() -> int | None:
     except OSError:
         return None
     return int(found[1]) if found else None
-
-
-def _is_kernel(decorator: ast.expr) -> bool:
-    target = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(target) in ("ct.kernel", "cuda.tile.kernel", "kernel")

@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from evaluator.languages.base import BuildFacts, BuildTarget, LanguageAdapter, Objection, version
+from evaluator.languages.base import (
+    BuildFacts,
+    BuildTarget,
+    LanguageAdapter,
+    Objection,
+    decorated_functions,
+    imports,
+    parsed,
+    version,
+)
 from evaluator.languages.helion.names import ALLOWED
 from evaluator.languages.helion.niche import NICHES
 from evaluator.languages.helion.notes import NOTES
@@ -48,7 +57,7 @@ class HelionAdapter(LanguageAdapter):
         self._triton = TritonAdapter()
 
     def recognises(self, source: str, names: frozenset[str]) -> bool:
-        return any(name == "helion" or name.startswith("helion.") for name in names)
+        return imports(names, "helion")
 
     def timed_on(self, kind: DeviceKind) -> bool:
         """Return true where kernels are compiled: the interpreter runs them as PyTorch operations."""
@@ -78,22 +87,14 @@ class HelionAdapter(LanguageAdapter):
 
     def gpu_kernels(self, source: str) -> frozenset[str]:
         """Return the names that Helion gives to the kernels of the functions that a module decorates."""
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return frozenset()
-        makers = _names(tree, _DECORATORS)
-        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        return frozenset(f"_helion_{f.name}" for f in functions if any(_made(d) in makers for d in f.decorator_list))
+        tree = parsed(source)
+        makers, decorated = _names(tree, _DECORATORS), decorated_functions(tree)
+        return frozenset(f"_helion_{name}" for name, decorator in decorated if ast.unparse(decorator) in makers)
 
 
 def _release(distribution: str) -> tuple[int, ...]:
     """Return the first two numbers of a package's version."""
     return tuple(int(number) for number in re.findall(r"\d+", version(distribution) or "")[:2])
-
-
-def _made(decorator: ast.expr) -> str:
-    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
 
 
 def _names(tree: ast.Module, members: tuple[str, ...]) -> set[str]:
@@ -122,7 +123,7 @@ def _objections(tree: ast.Module) -> Iterator[Objection]:
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helion.autotuner"):
             reason = f"line {node.lineno}: helion.autotuner searches for a configuration"
             yield Objection(f"{reason}: {_REMEDY}", node.lineno)
-        elif isinstance(node, ast.Call) and _made(node) in makers:
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in makers:
             yield from _settings(node)
 
 

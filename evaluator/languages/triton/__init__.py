@@ -12,7 +12,15 @@ from typing import ClassVar
 
 from evaluator.errors import ChildError
 from evaluator.languages.allowed import AllowedNames
-from evaluator.languages.base import BUILD_LIMIT_S, BuildFacts, BuildTarget, LanguageAdapter
+from evaluator.languages.base import (
+    BUILD_LIMIT_S,
+    BuildFacts,
+    BuildTarget,
+    LanguageAdapter,
+    decorated_functions,
+    imports,
+    parsed,
+)
 from evaluator.languages.triton.niche import NICHES
 from evaluator.languages.triton.notes import NOTES
 from evaluator.sandbox.process import ChildProcess
@@ -50,7 +58,7 @@ class TritonAdapter(LanguageAdapter):
     preloaded = ("evaluator.child.triton_build.warm",) if importlib.util.find_spec("triton") else ()
 
     def recognises(self, source: str, names: frozenset[str]) -> bool:
-        return any(name == "triton" or name.startswith("triton.") for name in names)
+        return imports(names, "triton")
 
     def timed_on(self, kind: DeviceKind) -> bool:
         """Return true where the kernels are compiled: the interpreter's time (about 1 ms per program) means nothing."""
@@ -81,15 +89,9 @@ class TritonAdapter(LanguageAdapter):
 
     def gpu_kernels(self, source: str) -> frozenset[str]:
         """Return the names of the functions that a module decorates with triton.jit."""
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return frozenset()
-        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        return frozenset(f.name for f in functions if any(_is_jit(decorator) for decorator in f.decorator_list))
+        return frozenset(name for name, decorator in decorated_functions(parsed(source)) if _is_jit(decorator))
 
 
 def _is_jit(decorator: ast.expr) -> bool:
-    target = decorator.func if isinstance(decorator, ast.Call) else decorator
-    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    name = decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
     return name == "jit"
