@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bench import machine
+from bench.shards import of_shard
 from bench.timeline import read_timeline
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,12 +65,9 @@ def problem_file(name: str) -> Path:
     raise SystemExit(f"--problem {name}: neither a file nor one of the examples ({known})")
 
 
-def pieces(problems: Sequence[Path], repeats: int, shard: str) -> list[Piece]:
+def pieces(problems: Sequence[Path], repeats: int, shard: str) -> Sequence[Piece]:
     """Return the runs of a shard "I/N", every problem once before any repeats."""
-    index, _, count = shard.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise SystemExit(f"--shard {shard}: give I/N with I from 1 to N, such as 2/4")
-    return [Piece(one, repeat) for repeat in range(1, repeats + 1) for one in problems][int(index) - 1 :: int(count)]
+    return of_shard([Piece(one, repeat) for repeat in range(1, repeats + 1) for one in problems], shard)
 
 
 def optimise(piece: Piece, options: argparse.Namespace, folder: Path) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench.shards import of_shard  # noqa: E402
 from evaluator.errors import ProblemError  # noqa: E402
 from evaluator.problem import read_problem  # noqa: E402
 from tests.gpu.judging import Judge  # noqa: E402
@@ -99,8 +100,7 @@ def select_references(options: argparse.Namespace) -> list[Path]:
     if options.sample and options.sample < len(every):
         picked = set(random.Random(options.seed).sample(every, options.sample))
         every = [path for path in every if path in picked]
-    index, _, count = (options.shard or "1/1").partition("/")
-    return every[int(index) - 1 :: int(count)]
+    return list(of_shard(every, options.shard or "1/1"))
 
 
 def _number(path: Path) -> tuple[int, str]:

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 
 from bench import machine
+from bench.shards import of_shard
 from evaluator.child.reference.float64 import Float64Mode, in_float64, widened
 from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.comparison.target import Target
@@ -316,13 +317,12 @@ def main() -> int:
     known = [json.loads(line) for line in path.read_text().splitlines()] if options.resume and path.exists() else []
     lines = [line for line in known if "op" in line]
     done = {(line["op"], line["dtype"]) for line in lines}
-    index, _, count = options.shard.partition("/")
     end = time.monotonic() + options.budget_s
     with path.open("a" if options.resume else "w", encoding="utf-8") as file:
         file.write(
             json.dumps({"seen_on": machine.describe(), "device": options.device, "torch": torch.__version__}) + "\n"
         )
-        for op, dtype in list(pieces())[int(index) - 1 :: int(count)]:
+        for op, dtype in of_shard(list(pieces()), options.shard):
             if (op.name, str(dtype).removeprefix("torch.")) in done or time.monotonic() > end:
                 continue
             lines.append(measure(op, dtype, torch.device(options.device), options.seeds))

@@ -67,7 +67,7 @@ def share_autotuning(turns: Turns) -> None:
 
 @dataclass(slots=True)
 class Baselines:
-    """What was compiled or found for a row, by name, and why others are missing."""
+    """The compiled calls and the libraries' of a row, by name, and why others are missing."""
 
     workload: Workload
     compiled: dict[str, tuple[torch.nn.Module, Call]] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +45,8 @@ def attainable_us(row: Entry) -> float:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else 1.0
+    """Return the geometric mean, 1 of nothing."""
+    return statistics.geometric_mean(values) if values else 1.0
 
 
 def ratio_of(row: Entry) -> float:

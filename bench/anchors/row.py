@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import gc
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -182,7 +183,7 @@ class RowBench:
         for _ in range(CALLED_ROUNDS):
             for name in names:
                 samples[name].append(rotation.called_us(self.plain[name]))
-        return {name: sorted(found)[len(found) // 2] for name, found in samples.items()}
+        return {name: statistics.median_high(found) for name, found in samples.items()}
 
     # ---- the result
 
@@ -194,7 +195,7 @@ class RowBench:
         size: int,
         rotation: Rotation,
     ) -> dict[str, Any]:
-        median = {name: sorted(found)[len(found) // 2] for name, found in samples.items()}
+        median = {name: statistics.median_high(found) for name, found in samples.items()}
         median |= self.slow
         ours = [name for name in median if name.startswith("ours ")]
         torch_own = [name for name in median if name not in ours and not name.startswith(OTHERS)]

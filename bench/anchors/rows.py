@@ -6,12 +6,15 @@ rows/softmax_4096x4096, problems/mirage_gated_mlp.py and "b8_4096" give mirage/g
 
 from __future__ import annotations
 
-import ast
 import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bench.shards import of_shard
+from evaluator.problem import read_problem
+from evaluator.types import DeviceKind
 
 PROBLEMS = Path(__file__).parent / "problems"
 FIRST = ("kb/conv", "mirage", "int8", "int4", "kb/lstm", "kb/m", "kb/gemm")  # their compilation takes longest
@@ -93,15 +96,11 @@ class Row:
 
     name: str
     path: Path
-    workload: Mapping[str, Any]
-
-    @property
-    def sizes(self) -> dict[str, Any]:
-        return {k: v for k, v in self.workload.items() if k != "name"}
+    sizes: dict[str, Any]
 
     @property
     def of_table(self) -> bool:
-        """Whether it is one of the 37 op rows."""
+        """Return true for one of the 37 op rows."""
         return self.name in CEILINGS and not self.name.startswith(COMPARATORS)
 
 
@@ -116,22 +115,15 @@ def rows_of(path: Path) -> Iterator[Row]:
     inside = path.is_relative_to(PROBLEMS)
     stem = "/".join(path.relative_to(PROBLEMS).with_suffix("").parts) if inside else path.stem
     stem = stem if "/" in stem or not inside else stem.replace("_", "/", 1)
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WORKLOADS":
-            for entry in ast.literal_eval(node.value):
-                if not entry.get("held_out") and entry.get("device") in (None, "cuda"):
-                    kept = {k: v for k, v in entry.items() if k not in ("weight", "device", "held_out")}
-                    yield Row(f"{stem}_{entry['name']}", path, kept)
+    for one in read_problem(path.read_text(encoding="utf-8"), stem).workloads_for(DeviceKind.CUDA):
+        if not one.held_out:
+            yield Row(f"{stem}_{one.name}", path, dict(one.sizes))
 
 
-def chosen(names: list[str], shard: str) -> list[Row]:
+def chosen(names: Sequence[str], shard: str) -> Sequence[Row]:
     """Return the rows whose names begin with one of `names` (all by default) of a shard "I/N"."""
-    index, _, count = shard.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise SystemExit(f"--shard {shard}: give I/N with I from 1 to N, such as 2/4")
     rows = all_rows()
     for name in names:
         if not any(row.name.startswith(name) for row in rows):
             raise SystemExit(f"--row {name}: none of {', '.join(row.name for row in rows)}")
-    kept = [row for row in rows if not names or row.name.startswith(tuple(names))]
-    return kept[int(index) - 1 :: int(count)]
+    return of_shard([row for row in rows if not names or row.name.startswith(tuple(names))], shard)

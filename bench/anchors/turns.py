@@ -1,39 +1,36 @@
 """Let one process at a time have the GPU to itself, while others may compile.
 
-Two locked files: who measures holds the second alone, who merely uses the GPU (autotuning) shares it. Everybody passes
-the first on the way, so that one who waits to measure is not overtaken for ever. The system releases the locks of a
-process that dies.
+Who measures holds the device's lock alone, who merely uses the GPU (autotuning) shares it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import math
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+
+from evaluator.devices.device_lock import device_lock
+
+_WAIT_S = math.inf  # a process that waits too long is ended by its parent
 
 
 class Turns:
+    """This process's turns on the device of a name."""
+
     def __init__(self, name: str) -> None:
-        folder = Path(tempfile.gettempdir())
         self.holding = False
-        self.paths = [folder / f"warpwright-anchors-{name}-{part}.lock" for part in ("gate", "device")]
+        self._key = f"anchors-{name}"
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the GPU alone."""
-        gate, device = (os.open(path, os.O_RDWR | os.O_CREAT) for path in self.paths)
-        try:
-            fcntl.flock(gate, fcntl.LOCK_EX)
-            fcntl.flock(device, fcntl.LOCK_EX)
+        with device_lock(self._key, exclusive=True, timeout_s=_WAIT_S):
             self.holding = True
-            yield
-        finally:
-            self.holding = False
-            os.close(device)
-            os.close(gate)
+            try:
+                yield
+            finally:
+                self.holding = False
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
@@ -41,14 +38,8 @@ class Turns:
         if self.holding:
             yield
             return
-        gate, device = (os.open(path, os.O_RDWR | os.O_CREAT) for path in self.paths)
-        try:
-            fcntl.flock(gate, fcntl.LOCK_EX)
-            fcntl.flock(device, fcntl.LOCK_SH)
-            os.close(gate)
+        with device_lock(self._key, exclusive=False, timeout_s=_WAIT_S):
             yield
-        finally:
-            os.close(device)
 
 
 def turns_of_device() -> Turns:

@@ -39,6 +39,7 @@ from bench import machine
 from bench.rate import kernelbench
 from bench.rate.files import File, files
 from bench.rate.judges import candidate, judge_all
+from bench.shards import of_shard
 from evaluator.problem import read_problem
 from evaluator.sandbox.build_cache import FOLDER_VARIABLE
 from evaluator.serve import make_backend
@@ -220,11 +221,10 @@ class Run:
             options.output or RESULTS / f"rate{'-alone' if options.ours_alone else ''}.jsonl", resume=options.resume
         )
         self._lease = {"lease": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "run": uuid.uuid4().hex}
-        index, _, count = options.shard.partition("/")
         self._sets = {}
         for kind in options.kinds:
             every = files(load_inline=kind == "inline")
-            names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
+            names = of_shard(list(dict.fromkeys(one.problem for one in every)), options.shard)
             known = {p for p in names if all((OURS, f.name) in self._log.known for f in every if f.problem == p)}
             wanted = [p for p in names if p not in known] or names  # if all are known, all are measured again
             self._sets[kind] = [one for one in every if one.problem in wanted]

@@ -123,12 +123,13 @@ def test_the_budget_ends_what_runs_and_starts_nothing_more(tmp_path: Path) -> No
     assert told["slow"]["error_of_row"] == "no time left in the budget"
 
 
-def test_who_measures_is_alone(tmp_path: Path) -> None:
-    turns, order, begun = Turns(f"test-{tmp_path.name}"), list[str](), threading.Event()
+def test_who_measures_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path))
+    turns, order, begun = Turns("test"), list[str](), threading.Event()
 
     def use() -> None:
         begun.set()
-        with Turns(f"test-{tmp_path.name}").shared():
+        with Turns("test").shared():
             order.append("used")
 
     other = threading.Thread(target=use)
@@ -139,8 +140,6 @@ def test_who_measures_is_alone(tmp_path: Path) -> None:
             order.append("measured")
     other.join()
     assert order == ["measured", "used"]
-    for path in turns.paths:
-        path.unlink()
 
 
 def test_options_travel_as_json() -> None:
