@@ -35,6 +35,15 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.gpu)
 
 
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory):
+    """A judge in a process of its own."""
+    from tests.gpu.judging import Judge
+
+    with Judge(log=tmp_path_factory.mktemp("judge") / "log") as serving:
+        yield serving
+
+
 @pytest.fixture(scope="session")
 def driver():
     import torch

@@ -35,8 +35,15 @@ def rmsnorm_problem() -> Problem:
 
 
 def candidate(name: str) -> Candidate:
-    source = (CANDIDATES / f"{name}.py").read_text()
+    return of_source((CANDIDATES / f"{name}.py").read_text())
+
+
+def of_source(source: str) -> Candidate:
     return Candidate(source=source, language=detect(source), proposer="test")
+
+
+def explained(evaluation: Evaluation) -> str:
+    return f"{evaluation.verdict} at {evaluation.stage}: {evaluation.reason} {dict(evaluation.evidence)}"
 
 
 class Judge:

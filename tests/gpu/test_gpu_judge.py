@@ -10,15 +10,9 @@ import pytest
 
 from evaluator.schema import from_json
 from evaluator.types import BaselineReport, Clock, Evaluation, Verdict
-from tests.gpu.judging import Judge, candidate, rmsnorm_problem
+from tests.gpu.judging import candidate, explained, rmsnorm_problem
 
 PROBLEM = rmsnorm_problem()
-
-
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory):
-    with Judge(log=tmp_path_factory.mktemp("judge") / "log") as serving:
-        yield serving
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +24,6 @@ def baseline(judge) -> BaselineReport:
 def against_eager(baseline) -> BaselineReport:
     """The report as if eager were the only Baseline: what a cheat does is plain PyTorch, so it must come out at 1."""
     return dataclasses.replace(baseline, times=tuple(t for t in baseline.times if t.mode == "eager"))
-
-
-def explained(evaluation: Evaluation) -> str:
-    return f"{evaluation.verdict} at {evaluation.stage}: {evaluation.reason} {dict(evaluation.evidence)}"
 
 
 def test_the_problem_is_admitted_and_its_baselines_are_timed(judge, baseline):

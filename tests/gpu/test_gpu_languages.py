@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from evaluator.languages import ADAPTERS, adapter, detect
+from evaluator.languages import ADAPTERS, adapter
 from evaluator.problem import read_problem
 from evaluator.schema import from_json
-from evaluator.types import BaselineReport, BuildReport, Candidate, Clock, DeviceKind, Evaluation, Language, Verdict
+from evaluator.types import BaselineReport, BuildReport, Clock, DeviceKind, Language, Verdict
 from evolution.tunables import apply_configuration, check_configuration, read_tunables
 from prompts.library import fill, guide
-from tests.gpu.judging import Judge
+from tests.gpu.judging import explained, of_source
 
 PROBLEM = read_problem(
     '''"""RMSNorm without a weight."""
@@ -72,20 +72,6 @@ def example(language: Language) -> str:
     return found[1]
 
 
-def candidate(source: str) -> Candidate:
-    return Candidate(source=source, language=detect(source), proposer="test")
-
-
-def explained(evaluation: Evaluation) -> str:
-    return f"{evaluation.verdict} at {evaluation.stage}: {evaluation.reason} {dict(evaluation.evidence)}"
-
-
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory):
-    with Judge(log=tmp_path_factory.mktemp("judge") / "log") as serving:
-        yield serving
-
-
 @pytest.fixture(scope="module")
 def baseline(judge) -> BaselineReport:
     return judge.baselines(PROBLEM)
@@ -93,7 +79,7 @@ def baseline(judge) -> BaselineReport:
 
 @pytest.mark.parametrize("language", OPTIONAL)
 def test_an_example_is_built_right_and_timed(judge, baseline, language):
-    kernel = candidate(example(language))
+    kernel = of_source(example(language))
     assert kernel.language is language
     built = from_json(BuildReport, judge.ask("build", problem=PROBLEM, candidate=kernel))
     assert built.evaluation is None, explained(built.evaluation)
@@ -112,7 +98,7 @@ def test_the_tuner_sets_another_configuration(judge, baseline, language, changed
     source = example(language)
     tunables, configuration = read_tunables(source)
     tuned = apply_configuration(source, check_configuration(tunables, {**configuration, **changed}))
-    seen = judge.judge(PROBLEM, candidate(tuned), baseline=baseline)
+    seen = judge.judge(PROBLEM, of_source(tuned), baseline=baseline)
     assert seen.verdict is Verdict.PASSED, explained(seen)
     told = seen.speedup("fastest")
     print(f"\n{language} {changed}: {seen.measurements[0].median_us:.1f} us, {told.value:.3f} of {told.interval}")
@@ -122,7 +108,7 @@ def test_the_tuner_sets_another_configuration(judge, baseline, language, changed
 def test_a_wrong_kernel_is_refused(judge, baseline, language):
     source = re.sub(r"\brms\b", "wrong", example(language)).replace("/ n + eps", "/ n + 0.01")
     assert source.count("0.01") == 1
-    seen = judge.judge(PROBLEM, candidate(source), baseline=baseline)
+    seen = judge.judge(PROBLEM, of_source(source), baseline=baseline)
     assert seen.verdict is Verdict.INCORRECT_VALUES, explained(seen)
 
 
@@ -130,12 +116,12 @@ def test_a_wrong_kernel_is_refused(judge, baseline, language):
 @pytest.mark.parametrize("language", OPTIONAL)
 def test_a_cheat_is_refused(judge, baseline, language, cheat):
     source = example(language).replace("\n    def forward(self, x):", cheat)
-    seen = judge.judge(PROBLEM, candidate(source), baseline=baseline)
+    seen = judge.judge(PROBLEM, of_source(source), baseline=baseline)
     assert seen.verdict in {Verdict.INCORRECT_VALUES, Verdict.REWARD_HACK, Verdict.RUNTIME_ERROR}, explained(seen)
 
 
 def test_helion_does_not_search_while_others_wait(judge, baseline):
     source = example(Language.HELION).replace("config=ONE, ", "")
-    seen = judge.judge(PROBLEM, candidate(source), baseline=baseline)
+    seen = judge.judge(PROBLEM, of_source(source), baseline=baseline)
     assert seen.verdict is Verdict.INVALID_SUBMISSION, explained(seen)
     assert "tunes itself" in seen.reason

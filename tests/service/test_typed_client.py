@@ -101,7 +101,7 @@ def test_a_run_from_beginning_to_end(typed: Client, world: World) -> None:
 
 
 def test_every_list_and_every_thing_can_be_read(typed: Client, finished: str, world: World) -> None:
-    """Whatever the service answers to a GET, the client reads as what it says it is."""
+    """The client reads every answer to a GET as the type that the service declares."""
     run = world.run(finished)
     evaluation = typed.list_run_evaluations(finished).items[0].id
     proposal = typed.list_proposals(finished).items[0].id
