@@ -14,7 +14,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from tests.support import distribution, stacks, timings
+from tests.support import alone, distribution, stacks, timings
 from tests.support.stacks import Stack
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(timings.Meter())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(timings.Recorder())
+        config.pluginmanager.register(alone.Locks())
+    else:
+        config.pluginmanager.register(alone.Turns(Path(config.workerinput[alone.FOLDER])))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _TOLERATED_NS = 50_000  # of all threads together
+_BEFORE_YIELDING_S = 0.0002  # on a core of their own they stop sooner; a yield may cost a scheduler's whole slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
     stopped processes: after the first of them nothing was left to fork. Processes that were continued meanwhile are
     stopped again.
     """
-    deadline = time.monotonic() + timeout_s
+    patient = time.monotonic() + _BEFORE_YIELDING_S
+    deadline = patient + timeout_s
     known: set[int] = set()
     quiet = False
     while True:
@@ -54,7 +56,7 @@ def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
         if quiet and stopped:
             return Frozen(tuple(sorted(current)), _run_times(threads))
         quiet = stopped
-        if not stopped:
+        if not stopped and time.monotonic() > patient:
             os.sched_yield()  # they may need this very core to stop
         if time.monotonic() > deadline:
             raise CannotFreeze(f"processes below {root} did not stop within {timeout_s:g} s")

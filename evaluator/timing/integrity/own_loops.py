@@ -29,6 +29,7 @@ from evaluator.types import Verdict
 from evaluator.units import time_text
 
 _FEWEST_SAMPLES, _MOST_SAMPLES = 30, 400  # of a child
+_PATIENCE = 5  # times as long, at most, while there are fewer samples than the fewest
 _SHORT_ROUNDS = 4  # of one call; the shortest counts
 
 
@@ -79,7 +80,7 @@ class OwnLoops:
     """Rejects a suspect that is hardly ever in the interpreter during timed calls."""
 
     name = "own_loops"
-    longest_s = 2.0  # for sampling one child
+    longest_s = 10.0  # for sampling one child
 
     def run(self, session: TimedSession) -> None:
         names = harness_suspects(session)
@@ -88,12 +89,18 @@ class OwnLoops:
             _sample(session.rounds, suspects, session.plans[-1], session.protocol.integrity)
 
 
+def _late_s(found: _Samples, null: _Samples, margins: IntegrityMargins) -> float:
+    """Return how much longer to sample where programs that share the judge's core left it too few samples."""
+    few = min(found.samples, null.samples) < _FEWEST_SAMPLES
+    return (_PATIENCE - 1) * margins.interpreter_s if few else 0.0
+
+
 def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, margins: IntegrityMargins) -> None:
     null, once = _Samples(), replace(plan, calls=1)
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:
         found, least, end = _Samples(), 0.0, time.monotonic() + margins.interpreter_s
-        while found.samples < _MOST_SAMPLES and time.monotonic() < end:
+        while found.samples < _MOST_SAMPLES and time.monotonic() < end + _late_s(found, null, margins):
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))
             least = found.least_share(null, short_us, margins.interpreter_share)
