@@ -129,6 +129,11 @@ class Target:
         """Return whether elements can be combined with others: not complex numbers, nor numbers of eight bits."""
         return not self.oracle.is_complex() and self.oracle.element_size() > 1
 
+    @property
+    def elements(self) -> int:
+        """The number of elements, at least 1."""
+        return max(1, self.oracle.numel())
+
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """Return the tensors that the target keeps in memory, some of them perhaps twice."""
         if self.integral:
@@ -173,8 +178,12 @@ class Target:
     def limit(
         self, good: float, good_element: float, dtype: torch.dtype, policy: Precision, budget: float | None
     ) -> Limit:
-        """Return the limit that follows from the two errors of a good implementation."""
-        rule = rule_for(dtype)
+        """Return the limit that follows from the two errors of a good implementation.
+
+        The norm of few elements varies as one element does: its rule comes from an element's by the square root of
+        their number.
+        """
+        rule = rule_for(dtype).of_norm(self.elements)
         norm, element = (
             rule.norm_factor * good + rule.norm_floor,
             rule.element_factor * good_element + rule.element_floor,

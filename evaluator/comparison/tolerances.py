@@ -16,7 +16,8 @@ below one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -31,6 +32,16 @@ class Rule:
     norm_floor: float
     element_factor: float
     element_floor: float
+
+    def of_norm(self, elements: int) -> Rule:
+        """Return the rule for the norm of so many elements. One element may be a whole rounding off, where a norm over
+        many averages them."""
+        share = 1 / math.sqrt(elements)
+        return replace(
+            self,
+            norm_factor=self.norm_factor + share * max(0.0, self.element_factor - self.norm_factor),
+            norm_floor=self.norm_floor + share * max(0.0, self.element_floor - self.norm_floor),
+        )
 
 
 _RULES = {

@@ -26,6 +26,7 @@ from evaluator.types import Problem
 _CALL_S = 30.0
 _UNPERTURBED = Lifting()
 _FLOAT64 = torch.finfo(torch.float64).eps
+_FEW_ELEMENTS, _FEW_BYTES, _MORE_DRAWS = 16, 32 << 20, 2  # of an output; of its call's inputs; more perturbations then
 _ONE_RUN_BYTES = 768 << 20  # of inputs: smaller lists of calls share one run
 
 Result = tuple[Any, list[torch.Tensor]]  # one call's claimed result, and its tensors
@@ -172,7 +173,9 @@ class Oracle(ReferenceModel):
     ) -> list[Expected]:
         nudged = [perturbations.perturb_last_places(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._run_as_is(tree, calls)
-        wide, moved = self._run_groups_in_float64(tree, [calls, nudged])
+        again = [index for index, result in enumerate(own) if self._is_of_few_elements(result, calls[index])]
+        more = [perturbations.perturb_last_places(calls[i], self.generator, how[i]) for i in again * _MORE_DRAWS]
+        wide, moved, moved_again = self._run_groups_in_float64(tree, [calls, nudged, more])
         if wide is None:  # the reference is its own oracle: its response to perturbed inputs still counts
             wide, moved = own, self._run_as_is(tree, nudged)
         # Separately from perturbed inputs: the two errors could cancel.
@@ -180,7 +183,8 @@ class Oracle(ReferenceModel):
             self._run_in_float64(tree, calls, Lifting(self._eps(calls), weights=_common_half_dtype(own))) or wide
         )
         near = [[*two] for two in zip(moved or wide, perturbed, strict=True)]
-        for index, rounded in self._rounded_everywhere(tree, calls, how):
+        extra = zip(again * _MORE_DRAWS, moved_again or [], strict=False)
+        for index, rounded in (*extra, *self._rounded_everywhere(tree, calls, how)):
             near[index].append(rounded)
         changed = self.mutated(tree)
         found = [self._make_expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
@@ -212,6 +216,11 @@ class Oracle(ReferenceModel):
         return found, self._with_limits_of(
             tree, like, beside if beside is not None else self._run_as_is(tree, others), others
         )
+
+    def _is_of_few_elements(self, result: Result, call: Sequence[torch.Tensor]) -> bool:
+        """Return whether one perturbation of a call's inputs may leave its few outputs where they were by chance."""
+        few = any(0 < tensor.numel() < _FEW_ELEMENTS and tensor.is_floating_point() for tensor in result[1])
+        return few and not self._stateful and sum(t.numel() * t.element_size() for t in call) <= _FEW_BYTES
 
     def _rounded_everywhere(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]

@@ -27,7 +27,22 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.randn(16, 64)]
 """
+NORM_AND_PRODUCT = """
+import torch
+def reference(x, weight, product):
+    wide = x.float()
+    normed = (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6)).bfloat16() * weight
+    return normed @ product
+def get_inputs():
+    return [torch.randn(1, 4096).bfloat16(), torch.randn(4096).bfloat16(), torch.randn(4096, 1).bfloat16()]
+"""
 BYTES = 16 * 64 * 4
+
+
+def scale_after_product(x: torch.Tensor, weight: torch.Tensor, product: torch.Tensor) -> torch.Tensor:
+    wide = x.float()
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6)
+    return ((wide * weight.float()).bfloat16().float() @ product.float() * scale).bfloat16()
 
 
 def sizes_at_once(judge: Judge, source: str, together_bytes: int) -> tuple[list[int], list[float]]:
@@ -55,3 +70,19 @@ def test_few_calls_are_computed_at_once_where_they_are_large(judge: Judge) -> No
 
 def test_calls_that_share_state_stay_together(judge: Judge) -> None:
     assert sizes_at_once(judge, COUNTER, 1)[0] == [5]
+
+
+def test_one_number_is_refused_for_an_error_and_not_by_chance(judge: Judge) -> None:
+    """Its error and the reference's are single draws, so a small one of the reference must not decide."""
+    problem = read_problem(NORM_AND_PRODUCT, "one_number")
+    generator = torch.Generator().manual_seed(0)
+    with judge.session.references.start(problem) as reference:
+        oracle = Oracle(problem, reference, {}, generator)
+        calls = [tuple(oracle.inputs().tensors) for _ in range(200)]
+        found = oracle.expect(oracle.inputs().tree, calls)
+    right = [scale_after_product(*call) for call in calls]
+    refused = [one.targets[0].compare(y, one.limits[0]) for one, y in zip(found, right, strict=True)]
+    assert [finding.reason for finding in refused if finding] == []
+    wrong = [scale_after_product(*call) * 1.05 for call in calls]
+    passed = [one.targets[0].compare(y, one.limits[0]) is None for one, y in zip(found, wrong, strict=True)]
+    assert sum(passed) < len(calls) / 2
