@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -32,7 +33,8 @@ from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, 
 
 Done = TypeVar("Done")
 Tell = Callable[..., None]
-_CASE_SHARE, _CASE_BYTES = 1 / 8, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
+_CASE_SHARE = 1 / 8  # of a GPU's memory: for the CaseCache
+_HOST_SHARE, _MOST_HOST_BYTES = 1 / 24, 1 << 30  # the same of a machine's memory, on a CPU
 _FREE_SHARE = 1 / 2  # of a GPU's memory: cases are kept while that much is free
 
 
@@ -61,7 +63,7 @@ class Judge:
         cases = (
             CaseCache(int(memory_bytes * _CASE_SHARE), lambda: (backend.free_bytes() or 0) > memory_bytes * _FREE_SHARE)
             if memory_bytes
-            else CaseCache(_CASE_BYTES)
+            else CaseCache(min(_MOST_HOST_BYTES, int(_host_bytes() * _HOST_SHARE)))
         )
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
         self.check_stage = CheckStage(self.session, self.children, cases)
@@ -249,6 +251,10 @@ class Judge:
             if why:
                 raise EvaluatorError(f"{why}. The judge has to be restarted")
             self.suspicious = False
+
+
+def _host_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _screen_for_device(trial: Trial) -> Screened:
