@@ -133,9 +133,15 @@ def _is_our_library(pid: int, path: str) -> bool:
     files are compared.
     """
     try:
-        return bwrap.shown_below_own_mounts(path) and Path(f"/proc/{pid}/root{path}").samefile(path)
+        return _is_shown(path) and Path(f"/proc/{pid}/root{path}").samefile(path)
     except OSError:
         return False
+
+
+@lru_cache(maxsize=256)
+def _is_shown(path: str) -> bool:
+    """Return `bwrap.shown_below_own_mounts`, which looks for this Python's folders each time: they stay as they are."""
+    return bwrap.shown_below_own_mounts(path)
 
 
 def _symbol(path: str, offset: int) -> str | None:
