@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -56,6 +56,7 @@ class Judge:
         self._versions = backend.environment()
         self.lost = self.suspicious = False
         self.compiles_ahead = False  # Baselines compile during admission, since a search comes next
+        self._begun_with = ""  # the hash of the Problem whose Candidate was right last
         self.expected: Problem | None = None  # Candidates of it are likely to come next
         self.tell: Tell = silent  # told what the judge is doing, for people who wait
         self.session.on_wait = lambda: self.tell(stage="wait")
@@ -129,12 +130,22 @@ class Judge:
         def work() -> Evaluation:
             self.backend.trim()
             self.session.children.prestarted.begin()
-            return self.with_retries(problem, lambda: self._judge(trial))
+            with self._first_verdict_first(trial):
+                return self.with_retries(problem, lambda: self._judge(trial))
 
         try:
             return self.evaluate(trial, work)
         except (RuntimeError, TypeError, IndexError) as error:
             return self.internal_error(trial, outcomes.refused_by_torch(error))
+
+    @contextmanager
+    def _first_verdict_first(self, trial: Trial) -> Iterator[None]:
+        """Where Baselines compile on the judge's core, let them wait until a Problem's first right Candidate has its
+        times: it is not timed against these. A confirmation waits for them."""
+        waits = trial.baseline is not None and bool(trial.baseline.pending) and trial.problem.hash != self._begun_with
+        with self.session.comparators.held_back() if waits else nullcontext():
+            yield
+        self._begun_with = trial.problem.hash
 
     def _judge(self, trial: Trial) -> Evaluation:
         with trial.clock.during(Stage.SCREEN):
