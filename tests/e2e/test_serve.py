@@ -25,16 +25,14 @@ WAIT_S = 270.0
 
 pytestmark = [pytest.mark.timeout(330), pytest.mark.stack]
 
-# Who sorts a row four times does four times what must be done, and no compiler knows that: a gain that is confirmed on
-# the busiest machine, too (twice would not be). And nothing but sorting: what is computed element by element, the
-# compiled Baseline would first compile.
-PROBLEM = '''"""Each row in falling and in rising order, and likewise doubled."""
+# Who sorts a row twelve times does twelve times what must be done: a gain that is confirmed on the busiest machine, too,
+# and in few pairs of processes.
+PROBLEM = '''"""Each row times one to twelve, in rising order."""
 import torch, torch.nn as nn
 WORKLOADS = [{"name": "small", "rows": 8, "hidden": 1024}]
 class Model(nn.Module):
     def forward(self, x):
-        falling, rising = torch.sort(x, dim=-1, descending=True).values, torch.sort(x, dim=-1).values
-        return falling, rising, torch.sort(2 * x, dim=-1, descending=True).values, torch.sort(2 * x, dim=-1).values
+        return torch.stack([torch.sort(x * k, dim=-1).values for k in range(1, 13)])
 def get_inputs(rows=8, hidden=1024):
     return [torch.randn(rows, hidden)]
 '''
@@ -44,11 +42,9 @@ import torch.nn as nn
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        rising = torch.sort(x, dim=-1).values
-        falling = rising.flip(-1)
-        return falling, rising, 2 * falling, 2 * rising
+        return torch.sort(x, dim=-1).values * torch.arange(1.0, 13.0)[:, None, None]
 """
-WRONG = FILE.replace("flip(-1)", "roll(1, -1)")
+WRONG = FILE.replace("torch.sort(x, dim=-1).values", "x")
 CRASHES = """import os, torch
 class Model(torch.nn.Module):
     def forward(self, x): os.abort()
@@ -126,7 +122,7 @@ def test_a_champion_from_a_model_is_taken_home(service: Service, tmp_path: Path)
     assert champion["proposer"] == "scripted"
     assert champion["confirmed"]
     made = next(p for p in whole if p["candidate_id"] == champion["id"])
-    assert "in falling and in rising order" in made["prompt"]
+    assert "one to twelve, in rising order" in made["prompt"]
     assert "Once." in made["reply"]
     assert made["input_tokens"] > 0
     assert made["output_tokens"] > 0
