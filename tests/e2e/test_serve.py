@@ -5,9 +5,12 @@ The tests share one stack. Each of its processes imports for seconds.
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +30,7 @@ pytestmark = [pytest.mark.timeout(330), pytest.mark.stack]
 
 # Who sorts a row twelve times does twelve times what must be done: a gain that is confirmed on the busiest machine, too,
 # and in few pairs of processes.
-PROBLEM = '''"""Each row times one to twelve, in rising order."""
+PROBLEM = '''"""Each row times one to twelve, in rising order. Attempt NUMBER."""
 import torch, torch.nn as nn
 WORKLOADS = [{"name": "small", "rows": 8, "hidden": 1024}]
 class Model(nn.Module):
@@ -52,14 +55,24 @@ def get_inputs(): return [torch.randn(8)]
 """
 
 
-def script(number: int, body: dict[str, Any]) -> Step:
-    """First an overloaded server and prose, then a wrong kernel, then the right one, over and over."""
-    steps: list[Step] = [
-        Fail(429, retry_after="0"),
-        Say("I would sort once."),
-        Say(f"Like this:\n```python\n{WRONG}```"),
-    ]
-    return steps[number] if number < len(steps) else Say(f"Once.\n```python\n{FILE}```")
+ATTEMPTS = itertools.count(1)
+
+
+class Script:
+    """First an overloaded server and prose, then a wrong kernel, then the right one, over and over: each attempt."""
+
+    def __init__(self) -> None:
+        self._asked: Counter[str] = Counter()
+
+    def __call__(self, number: int, body: dict[str, Any]) -> Step:
+        (attempt,) = set(re.findall(r"Attempt \d+", json.dumps(body)))
+        number, self._asked[attempt] = self._asked[attempt], self._asked[attempt] + 1
+        steps: list[Step] = [
+            Fail(429, retry_after="0"),
+            Say("I would sort once."),
+            Say(f"Like this:\n```python\n{WRONG}```"),
+        ]
+        return steps[number] if number < len(steps) else Say(f"Once.\n```python\n{FILE}```")
 
 
 @dataclass(frozen=True)
@@ -75,7 +88,7 @@ class Service:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service with a scripted model and a quick judge. In the end it is killed, and no process of it is left."""
     data = tmp_path_factory.mktemp("data")
-    with ScriptedLLM(script) as model:
+    with ScriptedLLM(Script()) as model:
         endpoint = {
             "name": "scripted", "base_url": model.base_url, "model": "m",
             "usd_per_million_input": 1.0, "usd_per_million_output": 2.0, "max_concurrency": 1,
@@ -105,7 +118,7 @@ def follow(http: httpx2.Client, run_id: str) -> dict[str, Any]:
 def test_a_champion_from_a_model_is_taken_home(service: Service, tmp_path: Path) -> None:
     with httpx2.Client(base_url=f"{service.url}/api/v1", timeout=30) as http:
         body = {
-            "problem": {"name": "smallest", "source": PROBLEM},
+            "problem": {"name": "smallest", "source": PROBLEM.replace("NUMBER", str(next(ATTEMPTS)))},
             "device": "cpu",
             "budget": {"candidates": 2, "usd": 1.0},
             "config": {"proposers": ["scripted"], "in_flight": 2, "islands": 1, "stagnation_candidates": 6},

@@ -20,7 +20,7 @@ ONE = Workload(name="a")
 
 
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=3, hidden_pairs=1))
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=2, hidden_pairs=1))
     order, notes = [], []
     monkeypatch.setattr(judge, "tell", lambda **note: notes.append(note) if note["stage"] == "confirm" else None)
 
@@ -45,8 +45,8 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
     assert {r.against for r in found.speedups} == {"eager", "fastest", "champion"}
     assert any(words in found.reason for words in ("is asked", "differed by", "a faster harness")), found.reason
     assert found.evidence["confirm"]["why_not"]
-    # Two are checked; then three are started for each of three pairs of one workload and for one of the held-out one.
-    assert order == ["start", "start", *["others may use the device", "start", "start", "start", "alone"] * 4]
+    # Two are checked; then three are started for each of two pairs of one workload and for one of the held-out one.
+    assert order == ["start", "start", *["others may use the device", "start", "start", "start", "alone"] * 3]
     told = [
         (one["step"], one.get("workload"), one.get("pair"), one.get("done"), one.get("total"))
         for one in notes
@@ -54,8 +54,8 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
     ]
     assert told == [
         ("check", None, None, None, None),
-        *[("time", "small", n + 1, n, 4) for n in range(3)],
-        ("time", "", 1, 3, 4),
+        *[("time", "small", n + 1, n, 3) for n in range(2)],
+        ("time", "", 1, 2, 3),
     ]
 
 
