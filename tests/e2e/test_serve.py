@@ -28,8 +28,8 @@ WAIT_S = 270.0
 
 pytestmark = [pytest.mark.timeout(330), pytest.mark.stack]
 
-# Who sorts a row twelve times does twelve times what must be done: a gain that is confirmed on the busiest machine, too,
-# and in few pairs of processes.
+# Who sorts a row twelve times does twelve times what must be done: a gain that few pairs of processes confirm, on the
+# busiest machine, too.
 PROBLEM = '''"""Each row times one to twelve, in rising order. Attempt NUMBER."""
 import torch, torch.nn as nn
 WORKLOADS = [{"name": "small", "rows": 8, "hidden": 1024}]

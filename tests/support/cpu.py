@@ -29,7 +29,7 @@ def open_clock() -> Callable[[], float]:
     """
     file = _open_event()
     if file is None:
-        return _seen_s
+        return seen_s
     before_s = time.process_time() - _read_s(file)
     return lambda: before_s + _read_s(file)
 
@@ -49,7 +49,7 @@ def _read_s(file: int) -> float:
     return float(struct.unpack("=Q", os.read(file, 8))[0]) / _NS_PER_S
 
 
-def _seen_s() -> float:
+def seen_s() -> float:
     """Return the processor seconds of this process, its descendants, and the descendants that were waited for."""
     return sum(_ticks(pid) for pid in _family(os.getpid())) / _TICKS_PER_S
 

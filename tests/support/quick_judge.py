@@ -27,7 +27,7 @@ def main() -> int:
     options.add_argument("--device", default="cpu")
     options.add_argument("--builds", action="store_true")
     chosen = options.parse_args()
-    setattr(ComparatorCache, "modes", lambda self: ("eager",))
+    ComparatorCache.modes = lambda self: ("eager",)
     return serve(chosen.device, replace(SERVED, process_pairs=4), builds=chosen.builds)
 
 

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.compiles
 SMALL = {"rows": 3, "tokens": 3, "hidden": 40, "vocabulary": 70, "batch": 2, "heads": 8, "kv_heads": 2}
 SMALL |= {"length": 5, "queries": 3, "keys": 21, "inner": 24, "out": 12}
 PROBLEMS = sorted((ROOT / "examples" / "problems").glob("*.py"))
+
+
 def firsts(source: str, workloads: list[dict[str, Any]]) -> list[Draft]:
     """Return the first Draft of each strategy."""
     found: dict[str, Draft] = {}
