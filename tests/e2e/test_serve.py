@@ -26,7 +26,7 @@ from warpwright.errors import ExitCode
 
 WAIT_S = 270.0
 
-pytestmark = [pytest.mark.timeout(330), pytest.mark.stack]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.stack]
 
 # Who sorts a row twelve times does twelve times what must be done: a gain that few pairs of processes confirm, on the
 # busiest machine, too.
