@@ -124,7 +124,7 @@ def runs(items: Iterable[RunSummary]) -> Table:
 def candidates(items: Iterable[Candidate]) -> Table:
     result = table("#", "candidate", "language", "by", "verdict", "against fastest", "reason", right=("#",))
     for item in sorted(items, key=lambda candidate: candidate.number):
-        origin = "/".join(part for part in (item.proposer, item.operator) if part)
+        origin = "/".join(part for part in (item.proposer, item.operator, item.way) if part)
         verdict = f"{item.verdict or '…'}{' (confirmed)' if item.confirmed else ''}"
         reason = "" if item.verdict == "PASSED" else item.reason
         result.add_row(str(item.number), item.id, item.language, origin, verdict, _speedup(item.speedup), reason[:100])
