@@ -149,14 +149,25 @@ def synthesis(record: str) -> str:
     )
 
 
+SEARCHES = ("random", "best-of-N", "OpenEvolve", "ShinkaEvolve", "AdaEvolve", "EvoX", "GEPA")
+
+
 def compared(record: str, tuner: str) -> str:
     """Return measurements until within 5 % of the best known kernel: those of other searches over ours."""
     table = document(record)["table"]
     text = [f"ours {table[f'ours, tuner {tuner}']['mean_needed']:.1f}"]
-    for name in ("random", "best-of-N", "OpenEvolve", "ShinkaEvolve"):
-        found = table[f"{name}, tuner {tuner}"]
-        text.append(f"{name} {_marked(found)}")
+    text += [f"{name} {_marked(table[key])}" for name in SEARCHES if (key := f"{name}, tuner {tuner}") in table]
     return "; ".join(text)
+
+
+def after(record: str, moment: int, part: str = "") -> str:
+    """Return measurements for what each search reached after so many proposals, over those of ours, and both shares."""
+    table = document(record)["table"]
+    rows = {name: table[f"{name}, tuner on"]["after"][str(moment)] for name in SEARCHES}
+    found = {name: row[part] if part else row for name, row in rows.items()}
+    ours = next(iter(found.values()))["ours_share_of_best"]
+    each = (f"{name} {_marked(row)}, {row['share_of_best']:.0%}" for name, row in found.items())
+    return f"ours reached {ours:.0%} of the best known; " + "; ".join(each)
 
 
 def ablations(record: str) -> str:
@@ -305,7 +316,7 @@ OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
         demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, refusals, rate, synthesis,
-        compared, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text, anchors,
-        anchor_rows, answered,
+        compared, after, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
+        anchors, anchor_rows, answered,
     )
 }  # fmt: skip

@@ -215,6 +215,15 @@ def test_lists_are_tables_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str
         assert all(row["id"] in table for row in rows)
 
 
+def test_candidates_show_the_way_in_which_a_model_wrote_them(
+    api: FakeApi, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    api.candidates = [candidate_object(3, "PASSED", proposer="gpt", way="slots")]
+    assert commands.run(["candidates", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert "gpt/create/slots" in capfd.readouterr().out
+
+
 def test_the_leaderboard_is_a_table_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     assert commands.run(["leaderboard", "--server", api.url]) == ExitCode.OK
     assert "no champions yet" in capfd.readouterr().err
