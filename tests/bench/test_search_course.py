@@ -24,7 +24,8 @@ def climbing(each: int, seed: int = 0) -> Course:
 def test_a_meter_is_read_as_steps_and_moments(land: Landscape) -> None:
     meter = Meter(land, random.Random(0))
     ordered = sorted((k for k in land.kernels.values() if k.passed), key=lambda k: k.speedup)
-    for kernel in (ordered[0], ordered[0], ordered[-1]):
+    near = ordered[-3]
+    for kernel in (near, ordered[0], ordered[-1]):
         meter.propose()
         meter.measure(kernel)
     meter.propose()  # a repetition, that is not measured
@@ -32,7 +33,7 @@ def test_a_meter_is_read_as_steps_and_moments(land: Landscape) -> None:
     assert found.needed == 3
     assert [count for count, _ in found.steps] == [0, 1, 3]
     assert found.quality(0) == WORST
-    assert found.quality(2) == pytest.approx(math.log(ordered[0].speedup / land.best))
+    assert found.quality(2) == pytest.approx(math.log(near.speedup / land.best))
     assert found.quality(9) == 0.0
     assert found.at[50] == (3, 0.0)
 
