@@ -133,6 +133,7 @@ def main() -> int:
     os.environ["OMP_NUM_THREADS"] = "1"  # the process is forked
     import tests.synthesis.checking  # noqa: PLC0415  torch and Triton, once for all references
     import tests.synthesis.compiled  # noqa: F401, PLC0415
+
     options = kernelbench_parser(__doc__).parse_args()
     output = options.output or ROOT / "bench" / "results" / "coverage.jsonl"
     known = read_rows(output) if options.resume and output.exists() else {}

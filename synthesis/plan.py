@@ -216,9 +216,7 @@ class Planner:
         raise Unsupported(f"{node.name} does not fit the loops of its reduction")
 
 
-def make_plan(
-    program: Program, *, segments: bool = False, stored: Iterable[Node] = ()
-) -> tuple[Plan, Planner]:
+def make_plan(program: Program, *, segments: bool = False, stored: Iterable[Node] = ()) -> tuple[Plan, Planner]:
     """Return the plan of a program, and the planner that knows which nodes are in memory.
 
     Raise Unsupported for a node that can neither be fused nor called.

@@ -20,15 +20,15 @@ from typing import Any
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(1 << 30))
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 30))
 
-import torch  # noqa: E402  after the allocator's settings
+import torch
 
-from bench.synthesis import module_from_file  # noqa: E402
-from evaluator.timing.stats import ratio_interval  # noqa: E402
-from evaluator.types import DeviceKind  # noqa: E402
-from synthesis.draft import Draft  # noqa: E402
-from synthesis.errors import Unsupported  # noqa: E402
-from synthesis.strategies import sequence  # noqa: E402
-from tests.synthesis import checking  # noqa: E402
+from bench.synthesis import module_from_file
+from evaluator.timing.stats import ratio_interval
+from evaluator.types import DeviceKind
+from synthesis.draft import Draft
+from synthesis.errors import Unsupported
+from synthesis.strategies import sequence
+from tests.synthesis import checking
 
 MODES = {"eager": None, "compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
 ROUND_S = 0.003
@@ -109,9 +109,7 @@ def measure(path: Path, threads: int, most: int, count: int, modes: Sequence[str
     with torch.no_grad():
         benches = [Bench(source, sizes, drafts, modes) for sizes in shown]
         right = [n for n in range(len(drafts)) if all(str(n) in b.calls for b in benches)]
-        looks = [
-            {name: statistics.median(t) for name, t in rounds(b.calls, LOOK_ROUNDS, rng).items()} for b in benches
-        ]
+        looks = [{name: statistics.median(t) for name, t in rounds(b.calls, LOOK_ROUNDS, rng).items()} for b in benches]
         best = min(right, key=lambda n: statistics.fmean(math.log(one[str(n)]) for one in looks), default=None)
         rows = [_row(bench, modes, best, count, rng) for bench in benches]
     wrong = {str(n): text for b in benches for n, text in b.wrong.items()}

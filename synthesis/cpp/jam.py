@@ -34,9 +34,7 @@ def find_jam(kernel: Kernel) -> Jam | None:
     plain = sums and all(e.data == "sum" for e in sums) and not any(e.op == "cat" for e in kernel.exprs())
     if not plain or kernel.passes != 1 or any(s.full for s in kernel.stores) or len(sums) > COLUMNS:
         return None
-    sharing = [
-        loop for loop in kernel.outer if any(offset.coefficient(loop[0]) is None for offset in loads)
-    ]
+    sharing = [loop for loop in kernel.outer if any(offset.coefficient(loop[0]) is None for offset in loads)]
     if not sharing:
         return None
     column = max(sharing, key=lambda loop: max(loop[1].values))

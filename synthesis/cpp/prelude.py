@@ -267,9 +267,7 @@ INLINE V vexp(V x) {
   return times_power(small + (1.0f - times_power(splat(1.0f), -k)), k);
 }""",
     ),
-    "vlog2": (
-        ("vlog",), "INLINE V vlog2(V x) { return vlog(x) * 1.44269504088896341f; }"
-    ),
+    "vlog2": (("vlog",), "INLINE V vlog2(V x) { return vlog(x) * 1.44269504088896341f; }"),
     "vlog": (
         ("select",),
         """INLINE V vlog(V x) {

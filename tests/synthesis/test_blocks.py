@@ -162,7 +162,8 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, (forward, inputs, init, sizes) in CASES.items():
         source = problem(forward, inputs, init=init, sizes=SIZES)
         made = drafts(source, sizes[:2])
-        other = (d for d in made if d.configuration.get("HELD_GROUP") == 0 or d.configuration.get("BESIDE") == 0)
+        unlike = (("HELD_GROUP", 0), ("BESIDE", 0), ("SLICE_RESIDENT", 2))
+        other = (d for d in made if any(d.configuration.get(tunable) == value for tunable, value in unlike))
         made = [made[0], *other][:2]
         cases[name] = case(folder, name.replace(" ", "_"), source, made, sizes)
     return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
