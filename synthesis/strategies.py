@@ -20,7 +20,7 @@ from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.graph.split import split_reductions
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner, make_plan
-from synthesis.ranking import Rows, ranked, rows_of
+from synthesis.ranking import SHARED_BYTES, Rows, ranked, rows_of
 from synthesis.shares import left_to_libraries, library_calls, told
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
@@ -148,6 +148,9 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
         if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
+        staged = [r.bytes_in_tiles for kernels in rows_of(plan) for r in kernels]
+        if modes == ("looped",) and max(staged, default=0) > SHARED_BYTES:
+            raise Unsupported("rows too long to be loaded ahead")
         return write_triton(plan, planner, modes=modes, title=title)
 
     return write

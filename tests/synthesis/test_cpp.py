@@ -31,7 +31,7 @@ POINTWISE = [
     "x * 2 + 1", "-x / 3", "torch.exp(x)", "torch.log(x.abs())", "torch.log1p(x.abs())", "torch.sigmoid(x)", "F.silu(x)", "F.gelu(x)",
     "F.gelu(x, approximate='tanh')", "torch.tanh(x)", "F.relu(x)", "torch.where(x > 0.5, x, -1.0)", "x.clamp(-1, 1)", "x.clamp(min=0.1)",
     "x ** 2", "x ** 3", "x.abs() ** 0.5", "x.abs() ** 1.7", "torch.rsqrt(x * x + 1)", "x.abs().sqrt()", "torch.maximum(x, -x)",
-    "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.hardswish(x)",
+    "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.selu(x) + F.mish(x)", "F.celu(x, 0.7)", "F.hardswish(x)",
     "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
     "(x > 0) & (x < 1)", "(x > 0).float()", "x.isnan() | ~(x < 1)", "F.hardtanh(x) - F.relu6(x)", "torch.lerp(x, x * 2, 0.3)", "x.long()",
     "(x.long() & 15) + (x.long() >> 1)",
@@ -42,7 +42,7 @@ ROW = [
     "torch.softmax(x, -1)", "torch.log_softmax(x, -1)", "torch.logsumexp(x, -1)", "F.layer_norm(x, x.shape[-1:])", "F.rms_norm(x, x.shape[-1:])",
     "x / x.norm(dim=-1, keepdim=True)", "F.normalize(x, dim=-1)", "(x - x.mean(-1, keepdim=True)) * 2", "x.sum()", "x.mean()",
     "torch.softmax(x, -1).sum(-1)", "(x > 0).sum(-1)", "torch.softmax(torch.softmax(x, -1), -1)", "x.mean(0) * 2", "torch.softmax(x, 0) + 1",
-    "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))",
+    "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))", "F.instance_norm(x.unflatten(0, (1, x.shape[0]))).relu()",
 ]  # fmt: skip
 TWO_INPUTS = [
     ("x + y * 2", X, Y), ("x * y", X, COLUMNS), ("x * y + x", X, ROWS), ("torch.softmax(x + y, -1)", X, COLUMNS),
