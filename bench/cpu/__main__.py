@@ -6,7 +6,8 @@
 Each row is a problem with a number of threads, in a process of its own on the last cores. The Candidate is one draft:
 the fastest over all Workloads in a brief look at the first ones. It and the Baselines then alternate round by round;
 ratios are of pairs, with 95 % intervals. Then a judge times that Candidate against the mode that was fastest on each
-Workload, by its own clock and with its checks (`judged`); without `--no-judge` that is the figure that counts.
+Workload, by its own clock and with its checks (`judged`); without --no-judge that is the figure that counts. Times of
+one thread are those on its processor, so that other programs do not lengthen them; those of several are wall time.
 
 A line a row as it ends, also as JSON lines in --output (bench/results/examples-cpu.jsonl), after a line about the
 machine; `load` is what else the machine did before and after. --resume leaves out the rows of the same label that the
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
+from bench.cpu.figures import figures, line
 from bench.cpu.judged import judged
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,46 +80,6 @@ def row_of(path: Path, threads: int, options: argparse.Namespace) -> dict[str, A
     return row | {"load": [round(before, 2), round(os.getloadavg()[0], 2)], "label": options.label}
 
 
-def ratio(row: dict[str, Any]) -> list[float] | None:
-    """Return a row's ratio to the fastest Baseline with its interval, geometric means over Workloads."""
-    if judgement := row.get("judged"):
-        return list(judgement["ratio"]) if "ratio" in judgement else None
-    fastest = [min(one["ratios"].values()) for one in row.get("rows", ()) if "ratios" in one]
-    if not fastest:
-        return None
-    return [math.exp(sum(math.log(one[k]) for one in fastest) / len(fastest)) for k in range(3)]
-
-
-def line(row: dict[str, Any]) -> str:
-    found = ratio(row)
-    told = f"{found[0]:5.2f} ({found[1]:.2f} to {found[2]:.2f})" if found else f"   no ratio: {_why(row)}"
-    times = " | ".join(
-        f"{one['workload']} " + " ".join(f"{name.split('-')[0]} {us:.1f}" for name, us in one["us"].items())
-        for one in row.get("rows", ())
-    )
-    load = "/".join(f"{x:.1f}" for x in row.get("load", ()))
-    return f"{row['problem']:20} {row['threads']} {told}  {times}  load {load}  {row.get('strategy', '')}"
-
-
-def _why(row: dict[str, Any]) -> str:
-    return str(row.get("error") or row.get("judged", {}).get("reason") or row.get("why") or row.get("wrong"))[:200]
-
-
-def figures(rows: list[dict[str, Any]]) -> str:
-    """Say, for each number of threads, the geometric mean and how many rows are not behind."""
-    told = []
-    for threads in sorted({r["threads"] for r in rows}):
-        found = [(r["problem"], ratio(r)) for r in rows if r["threads"] == threads]
-        values = [value[0] for _, value in found if value]
-        behind = [name for name, value in found if value is None or value[0] < 1]
-        mean = math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
-        told.append(
-            f"threads {threads}: geometric mean {mean:.2f} over {len(values)}; {len(found) - len(behind)} of"
-            f" {len(found)} at least as fast; behind or without: {', '.join(behind) or 'none'}"
-        )
-    return "\n".join(told)
-
-
 def main() -> int:
     options = parser().parse_args()
     start, rows = time.monotonic(), []
@@ -135,7 +96,8 @@ def main() -> int:
                     continue
                 row = row_of(path, threads, options)
                 rows.append(row)
-                sink.write(json.dumps(row) + "\n")
+                kept = {key: value for key, value in row.items() if key != "source"}
+                sink.write(json.dumps(kept) + "\n")
                 sink.flush()
                 print(line(row), flush=True)
     print(figures(rows))

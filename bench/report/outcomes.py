@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bench.cpu.figures import ratio as fastest_ratio
 from bench.report.anchors import anchor_rows, anchors
 from bench.report.records import RESULTS, Entry, document, entries, ratio
 
@@ -146,6 +148,20 @@ def synthesis(record: str) -> str:
     return (
         f"ahead of torch.compile on **{ahead} of {len(rows)}** workloads, behind on {len(rows) - ahead}; best "
         f"{best['ratio']:.2f}x ({best['problem']}), worst {worst['ratio']:.2f}x ({worst['problem']})"
+    )
+
+
+def examples(record: str, label: str, threads: int) -> str:
+    """Return the ratios of the examples on a CPU to the fastest Baseline, and their geometric mean."""
+    rows = [r for r in entries(record) if r.get("label") == label and r.get("threads") == threads]
+    found = {r["problem"]: value for r in rows if (value := fastest_ratio(r))}
+    mean = math.exp(statistics.fmean(math.log(value[0]) for value in found.values()))
+    ahead = sum(value[0] >= 1 for value in found.values())
+    each = ", ".join(f"{name} {v[0]:.2f} ({v[1]:.2f} to {v[2]:.2f})" for name, v in sorted(found.items()))
+    loads = [load for r in rows for load in r.get("load", ())]
+    return (
+        f"**{mean:.2f}x** over {len(found)} examples, {ahead} at least as fast: {each}; load {min(loads):.0f} to"
+        f" {max(loads):.0f}"
     )
 
 
@@ -306,6 +322,6 @@ OUTCOMES: dict[str, Outcome] = {
     for one in (
         demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, refusals, rate, synthesis,
         compared, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text, anchors,
-        anchor_rows, answered,
+        anchor_rows, answered, examples,
     )
 }  # fmt: skip
