@@ -74,7 +74,7 @@ ANY_SIZE = problem(
 PRODUCTS = [
     ("F.linear(F.rms_norm(a0, a0.shape[-1:]), self.w)", X),
     ("F.linear(F.silu(F.linear(a0, self.w)) * F.linear(a0, self.u), self.v, self.c)", X),
-    ("torch.softmax(a0 @ self.w.t(), -1)", "torch.randn(1, rows, n)"),
+    ("torch.softmax((a0 @ self.w.t()) * 0.01, -1)", "torch.randn(1, rows, n)"),
     ("torch.addmm(self.b, a0, self.w.t())", X),
 ]
 OF_WEIGHTS = """self.w = nn.Parameter(torch.ones(45, n))
