@@ -189,10 +189,40 @@ def test_a_refused_problem_ends_with_2_and_the_reason(
         ["keys", "create", "nightly", "--scope", "everything"],
         ["download", "cand_1"],
         ["download", "run_1", "--format", "exe"],
+        ["serve", "--port", "99999"],
+        ["keys", "create", "nightly", "--days", "-3"],
+        ["capture", "--seconds", "-1", __file__],
     ],
 )
 def test_bad_usage_ends_with_2(arguments: list[str]) -> None:
     assert commands.run(arguments) == ExitCode.BAD_USAGE
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--threads", "many"], "--threads takes numbers from 1 to"),
+        (["--threads", "1,9999"], "--threads takes numbers from 1 to"),
+        (["--script", "run.py"], "is a file: leave it out"),
+        (["-o", "."], "is a folder; name another with -o"),
+        (["-o", f"{__file__}/best.py"], "is a file; name another with -o"),
+        (["--server", "example.com"], "begins with http:// or https://"),
+        (["--seconds", "inf"], "--seconds must be a number above 0"),
+        (["--seed", os.devnull], "/dev/null is empty"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_starts(
+    problem: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], more: list[str], words: str
+) -> None:
+    data = ["--device", "cpu", "--data", str(tmp_path / "data")]
+    assert commands.run(["optimize", str(problem), *data, *more]) == ExitCode.BAD_USAGE
+    assert words in capfd.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_list_of_commands_is_whole_in_80_columns(capfd: pytest.CaptureFixture[str]) -> None:
+    assert commands.run(["--help"]) == ExitCode.OK
+    assert "..." not in capfd.readouterr().out.partition("Commands:")[2]
 
 
 def test_budgets_must_be_positive(api: FakeApi, problem: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from warpwright.capture import capture, is_import_path
 from warpwright.cli.console import out, print_json, say
-from warpwright.cli.files import read_source, write_text
+from warpwright.cli.files import check_output, read_source, write_text
 from warpwright.errors import BadUsage, ExitCode
 from warpwright.formats import Imported, Refusal, import_all, import_one
 
@@ -32,6 +32,8 @@ def choose(target: str, script: Path | None = None) -> Imported:
 def _captured(target: str, script: Path | None) -> Imported | None:
     """Return the problem of a class or function, package.module:Name, as a script calls it. Raises BadUsage."""
     if not is_import_path(target) or Path(target).exists():
+        if script is not None:
+            raise BadUsage(f"--script calls a class or function, package.module:Name; {target} is a file: leave it out")
         return None
     if script is None:
         raise BadUsage(
@@ -62,6 +64,9 @@ def as_file(target: str, script: Path | None = None) -> Iterator[Path]:
 
 def import_problems(target: str, folder: Path, most: int, *, json: bool) -> ExitCode:
     """Write the problem files of a path to a folder. Exit 0 if all are there, 1 if some are refused, 2 if all are."""
+    if is_import_path(target) and not Path(target).exists():
+        raise BadUsage(f"{target} is a class or function: warpwright capture --only {target} SCRIPT writes its file")
+    check_output(folder, folder=True)
     written: list[dict[str, Any]] = []
     refused: list[Refusal] = []
     for one in import_all(target, most):

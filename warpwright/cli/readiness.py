@@ -68,6 +68,16 @@ def _words(findings: Sequence[Mapping[str, Any]], kind: str) -> str:
     return "\n".join(f"  {one['name']}: {one['found']}. {one['advice']}" for one in failing)
 
 
+def check_threads(text: str | None) -> None:
+    """Raise BadUsage for numbers of CPU threads that this machine does not have."""
+    cores = len(os.sched_getaffinity(0))
+    for word in (text or "all").split(","):
+        if word != "all" and not (word.isdecimal() and 1 <= int(word) <= cores):
+            raise BadUsage(
+                f"--threads takes numbers from 1 to {cores} (the cores of this machine), or all: not {text!r}"
+            )
+
+
 def check_port(host: str, port: int) -> None:
     """Raise BadUsage where another program listens on a port, or the address is not this machine's."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

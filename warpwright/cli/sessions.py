@@ -55,6 +55,10 @@ def open_session(
     """
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
+        if not server.startswith(("http://", "https://")):
+            raise BadUsage(
+                f"a service's address begins with http:// or https://, as http://127.0.0.1:8000: not {server!r}"
+            )
         with Client(server) as client:
             yield Session(client, lambda: None, None, joined=True)
         return
