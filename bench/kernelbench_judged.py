@@ -5,10 +5,10 @@
 CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT); only the names of its files are
 copied into a result. `--counts` says how many references of level 1, 2, 3 are drawn by `--seed`. Each is imported as
 `warpwright import` does, sizes are halved until inputs, parameters and outputs take `--most-mib` together, and it is
-admitted. The first `--kernels` of the synthesiser are judged against eager PyTorch in paired rounds, as KernelBench
-counts; with --whole against the fastest of eager and every mode of torch.compile. Nothing is confirmed: a ratio is that
-of one judging. Append a JSON line per reference to bench/results/kernelbench-judged-DEVICE.jsonl. QUICK=1: one
-reference of each level.
+admitted. The first `--kernels` of the synthesiser, or the reference's own code where it has none, are judged against
+eager PyTorch in paired rounds, as KernelBench counts; with --whole against the fastest of eager and every mode of
+torch.compile. Nothing is confirmed: a ratio is that of one judging. Append a JSON line per reference to
+bench/results/kernelbench-judged-DEVICE.jsonl. QUICK=1: one reference of each level.
 """
 
 from __future__ import annotations
@@ -31,18 +31,21 @@ sys.path.insert(0, str(ROOT))
 from bench.kernelbench import Judges, parser, read_rows, select_references  # noqa: E402
 from bench.one_shape import reduced  # noqa: E402
 from evaluator.errors import ProblemError  # noqa: E402
+from evaluator.languages import detect  # noqa: E402
 from evaluator.problem import read_problem  # noqa: E402
 from evaluator.types import Candidate, DeviceKind, Problem  # noqa: E402
-from synthesis.draft import Draft  # noqa: E402
 from synthesis.errors import SynthesisError  # noqa: E402
+from synthesis.graph import trace  # noqa: E402
+from synthesis.graph.aten import read_reply  # noqa: E402
 from synthesis.strategies import sequence  # noqa: E402
-from tests.synthesis import checking  # noqa: E402
 from warpwright.errors import BadUsage  # noqa: E402
 from warpwright.formats import import_one  # noqa: E402
 
+OWN = "the reference's own code"
+
 
 def try_reference(path: Path, judges: Judges, options: argparse.Namespace) -> dict[str, Any]:
-    """Return one reference's row: `outcome` is judged, no kernel, not admitted, not imported, too slow or failed."""
+    """Return one reference's row: `outcome` is judged, not admitted, not imported or too slow."""
     row: dict[str, Any] = {"reference": f"{path.parent.name}/{path.stem}"}
     start = time.monotonic()
     try:
@@ -61,30 +64,29 @@ def _judged(problem: Problem, judges: Judges, options: argparse.Namespace) -> di
     if admission is None or admission["verdict"] != "PASSED":
         reason = f"not admitted after {options.limit_s:g} s" if admission is None else admission["reason"]
         return {"outcome": "not admitted", "reason": reason}
-    kernels, why = _kernels(problem, DeviceKind(options.device.partition(":")[0]), options.kernels)
-    if not kernels:
-        return {"outcome": "no kernel", "reason": why}
+    kernels = _kernels(problem, DeviceKind(options.device.partition(":")[0]), options.kernels)
     baseline = judges.ask("baseline", options.limit_s, problem=problem, whole=options.whole)
     if baseline is None or "verdict" in baseline:
         return {"outcome": "too slow", "reason": f"no baselines after {options.limit_s:g} s"}
     rows = []
-    for draft in kernels:
-        what = Candidate(source=draft.source, language=draft.language, proposer="bench")
+    for strategy, source in kernels:
+        what = Candidate(source=source, language=detect(source), proposer="bench")
         found = judges.ask("judge", options.limit_s, problem=problem, candidate=what, baseline=baseline)
-        rows.append({"strategy": draft.strategy, **_verdict(found, options.limit_s)})
+        rows.append({"kernel": strategy, **_verdict(found, options.limit_s)})
     best = max(rows, key=lambda one: (one["verdict"] == "PASSED", one.get("ratio", 0.0)))
     return {"outcome": "judged", "verdict": best["verdict"], "reason": best["reason"], "kernels": rows}
 
 
-def _kernels(problem: Problem, kind: DeviceKind, most: int) -> tuple[list[Draft], str]:
-    """Return the synthesiser's first kernels; where there are none, the reason."""
+def _kernels(problem: Problem, kind: DeviceKind, most: int) -> list[tuple[str, str]]:
+    """Return the names and sources of the synthesiser's first kernels; the reference's own code where it has none."""
     [work] = problem.workloads
+    request = {"source": problem.source, "workloads": [{"name": work.name, "sizes": dict(work.sizes)}], "probes": []}
     try:
-        graphs = checking.graphs(problem.source, [{"name": work.name, **work.sizes}])
-        found = list(itertools.islice(sequence(graphs, kind, 0), most))
-    except SynthesisError as error:
-        return [], str(error)
-    return found, "" if found else "nothing to fuse: every operation stays a library call"
+        graphs = read_reply(json.dumps(trace.reply({**request, "train": problem.train})), problem.source)
+        found = [(one.strategy, one.source) for one in itertools.islice(sequence(graphs, kind, 0), most)]
+    except SynthesisError:
+        found = []
+    return found or [(OWN, problem.source + "\n\nclass ModelNew(Model):\n    pass\n")]
 
 
 def _verdict(found: Mapping[str, Any] | None, limit_s: float) -> dict[str, Any]:
@@ -114,15 +116,13 @@ def summary(rows: list[dict[str, Any]]) -> str:
     outcomes = Counter(row["outcome"] for row in rows)
     judged = [row for row in rows if row["outcome"] == "judged"]
     kernels = Counter(kernel["verdict"] for row in judged for kernel in row["kernels"])
-    faster = sum(
-        any(kernel.get("interval", (0.0, 0.0))[0] > 1 for kernel in row["kernels"] if kernel["verdict"] == "PASSED")
-        for row in judged
-    )
+    ours = [row for row in judged if row["kernels"][0]["kernel"] != OWN]
+    faster = sum(any(kernel.get("interval", (0.0, 0.0))[0] > 1 for kernel in row["kernels"]) for row in ours)
     words = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in kernels.most_common())
     return (
         f"kernelbench_judged: {len(rows)} references: {words}; kernels: {verdicts or 'none'}; "
-        f"{faster} of {len(judged)} judged references have a kernel whose interval lies above 1"
+        f"the synthesiser has kernels of {len(ours)}, whose intervals lie above 1 in {faster}"
     )
 
 
