@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import warpwright
 from tests.warpwright.fake_api import (
@@ -24,7 +25,9 @@ from tests.warpwright.fake_api import (
     run_object,
     run_summary,
 )
-from warpwright.cli import commands
+from warpwright.api.decoding import decode
+from warpwright.api.searching import RunSummary
+from warpwright.cli import commands, tables
 from warpwright.errors import ExitCode
 
 
@@ -336,6 +339,34 @@ def test_the_list_of_runs_has_names_and_marks_what_is_not_confirmed(
     assert " 1.50x (1.40x to 1.60x)" in first
     assert " ~1.50x" in second
     assert "1.50x" not in third
+
+
+def test_a_table_fits_80_columns_and_keeps_its_ids_whole() -> None:
+    run = run_summary(1, id="run_01m8cyjrj2000vyd8cbgqph3df", problem_name="a problem with a long name")
+    screen = Console(width=80, file=io.StringIO())
+    screen.print(tables.runs([decode(RunSummary, run)], screen.width))
+    assert isinstance(screen.file, io.StringIO)
+    head, first, *_ = screen.file.getvalue().splitlines()
+    assert head.split() == ["run", "problem", "status", "against", "fastest"]
+    assert first.startswith(f"{run['id']}  ")
+    wide = tables.runs([decode(RunSummary, run)], 200)
+    assert len(wide.columns) == 8
+
+
+def test_an_unjudged_candidate_of_an_ended_run_is_told_so(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    api.candidates = [{**candidate_object(3, "PASSED"), "verdict": None, "speedup": None, "reason": ""}]
+    for status, words in (("finished", "not judged"), ("running", "in progress")):
+        api.run["status"] = status
+        assert commands.run(["candidates", RUN_ID, "--server", api.url]) == ExitCode.OK
+        assert words in capfd.readouterr().out
+
+
+def test_a_full_disk_is_told_without_a_traceback(api: FakeApi) -> None:
+    command = [sys.executable, "-m", "warpwright", "events", RUN_ID, "--json", "--server", api.url]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ran.returncode == ExitCode.INTERNAL
+    assert ran.stderr == "warpwright: No space left on device: make room and run the command again\n"
 
 
 def test_an_event_is_one_whole_line(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import functools
+import os
 import signal
 import sys
 import threading
@@ -265,7 +268,8 @@ def candidates(run: RunId, server: Server = None, data: Data = None, json: Json 
     """List the candidates of a run, with their verdicts and speedups."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_candidates, run))
-    print_rows(rows, tables.candidates, "candidates", as_json=json)
+        ended = session.client.get_run(run).status in ("finished", "cancelled", "failed")
+    print_rows(rows, functools.partial(tables.candidates, ended=ended), "candidates", as_json=json)
 
 
 @app.command(short_help="Print the events of a run, one a line.")
@@ -408,4 +412,10 @@ def run(arguments: list[str] | None = None) -> int:
     except Interrupted:
         say("Interrupted.")
         return int(ExitCode.INTERRUPTED)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered would fail again at the end
+        say(f"warpwright: {error.strerror}: make room and run the command again")
+        return int(ExitCode.INTERNAL)
     return int(ExitCode.OK)
