@@ -95,6 +95,18 @@ def admissions(record: str) -> str:
     return "; ".join(f"**{number}** {outcome}" for outcome, number in sorted(counted.items()))
 
 
+def imported(record: str) -> str:
+    """Return how many references were judged right, by kernels of ours or by their own code."""
+    rows = [row for row in entries(record) if "reference" in row]
+    kernels = [(kernel, row) for row in rows for kernel in row.get("kernels", ())]
+    passed = [kernel for kernel, _ in kernels if kernel["verdict"] == "PASSED"]
+    above = [row["reference"] for kernel, row in kernels if kernel.get("interval", (0.0, 0.0))[0] > 1]
+    others = Counter(row["outcome"] for row in rows if row["outcome"] != "judged")
+    others.update(kernel["verdict"] for kernel, _ in kernels if kernel["verdict"] != "PASSED")
+    told = "".join(f"; {count} {name}" for name, count in sorted(others.items()))
+    return f"**{len(passed)} of {len(rows)}** judged right{told}; intervals above 1: {', '.join(above) or 'none'}"
+
+
 def refusals(record: str) -> str:
     """Return how many kernels for one shape were refused, of those that a general domain can tell."""
     rows = entries(record)
@@ -304,8 +316,8 @@ def _promoted(rows: Sequence[Entry]) -> str:
 OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
-        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, refusals, rate, synthesis,
-        compared, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text, anchors,
-        anchor_rows, answered,
+        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, imported, refusals, rate,
+        synthesis, compared, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text,
+        anchors, anchor_rows, answered,
     )
 }  # fmt: skip

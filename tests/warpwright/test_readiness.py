@@ -16,8 +16,8 @@ from tests.warpwright.fake_api import FakeApi
 from tests.warpwright.test_children import wait_until
 from warpwright.api import Client
 from warpwright.cli import agents, commands, doctor, evaluator_process, readiness
+from warpwright.cli.problems import read_sizes
 from warpwright.cli.sessions import Session
-from warpwright.cli.sizes import read_sizes
 from warpwright.errors import BadUsage, ExitCode, Missing
 
 CAGE = {"name": "cage", "need": "judging", "ok": False, "found": "no namespaces", "advice": "install bubblewrap"}

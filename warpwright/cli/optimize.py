@@ -22,11 +22,10 @@ from warpwright.cli import tables
 from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
 from warpwright.cli.files import check_output, read_source, write_bytes
-from warpwright.cli.problems import choose
+from warpwright.cli.problems import choose, read_sizes
 from warpwright.cli.progress import ProgressDisplay
 from warpwright.cli.readiness import check_ready, check_threads
 from warpwright.cli.sessions import Session, open_session
-from warpwright.cli.sizes import read_sizes
 from warpwright.cli.summary import Summary, summarise
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
 

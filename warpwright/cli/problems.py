@@ -1,4 +1,7 @@
-"""The problem that a command names: a file of ours, or one in another form of the field, imported on the way."""
+"""The problem that a command names: a file of ours, or one in another form of the field, imported on the way.
+
+Sizes of a further Workload are written NAME=VALUE, several with commas.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from warpwright.formats import Imported, Refusal, import_all, import_one
 
 LARGEST = 400
 """Maximum number of operations of a part that is named."""
+Size = bool | int | float | str
 
 
 def choose(target: str, script: Path | None = None) -> Imported:
@@ -89,3 +93,25 @@ def import_problems(target: str, folder: Path, most: int, *, json: bool) -> Exit
     if not written:
         return ExitCode.BAD_USAGE
     return ExitCode.NOT_PASSED if refused else ExitCode.OK
+
+
+def read_sizes(text: str) -> dict[str, Size]:
+    """Return the sizes of one Workload. Raises BadUsage."""
+    found: dict[str, Size] = {}
+    for part in text.split(","):
+        name, equals, value = (one.strip() for one in part.partition("="))
+        if not equals or not name.isidentifier() or not value or name in found:
+            raise BadUsage(f"--size is NAME=VALUE, several with commas, each name once: not {text.strip()!r}")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Size:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
