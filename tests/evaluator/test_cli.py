@@ -68,6 +68,13 @@ def test_bad_usage_exits_with_2(
     assert "line 1" in capsys.readouterr().err
 
 
+def test_a_file_that_is_not_there_is_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = files / "none"
+    assert main(["judge", "--problem", str(missing), "--candidate", str(files / "wrong.py")]) == 2
+    assert main(["work", str(missing), "--device", "cpu"]) == 2
+    assert capsys.readouterr().err == f"error: {missing}: No such file or directory\n" * 2
+
+
 def test_baselines_of_another_problem_are_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     device, environment = Device(kind=DeviceKind.CPU, name="x", uuid="y"), Environment(python="3", torch="2")
     found = BaselineReport(problem_hash="0" * 64, device=device, environment=environment, times=())
