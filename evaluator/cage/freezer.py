@@ -12,7 +12,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from evaluator.errors import CageError
+
+_GONE = (FileNotFoundError, ProcessLookupError)
 _TOLERATED_NS = 50_000  # of all threads together
+_PROCESS_CLOCK = 2  # of the run time of another process, as clock_getcpuclockid(3) numbers it
 _BEFORE_YIELDING_S = 0.0002  # on a core of their own they stop sooner; a yield may cost a scheduler's whole slice
 
 
@@ -73,18 +77,18 @@ def program_counters(root: int) -> dict[tuple[int, str], int]:
     """
     found = {}
     for pid, thread in _threads_below(root):
-        fields = _read(f"/proc/{pid}/task/{thread}/syscall").split()
+        fields = _read_if_allowed(f"/proc/{pid}/task/{thread}/syscall").split()
         if len(fields) == 3 and fields[0] == b"-1":  # in no system call: stack pointer and program counter
             found[pid, thread] = int(fields[2], 16)
     return found
 
 
-def run_and_queue_ns(pid: int) -> tuple[int, int]:
-    """Return the run time of a process's first thread so far, and its time in the run queue.
+def run_and_queue_ns(pid: int, thread: int) -> tuple[int, int]:
+    """Return the run time of a thread so far, and its time in the run queue.
 
     Both are 0 where the kernel does not tell.
     """
-    fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
+    fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
     return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
 
 
@@ -92,6 +96,22 @@ def minor_faults(pid: int) -> int:
     """Return the page faults of a process so far that needed no disk. 0 where the kernel does not tell."""
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     return int(fields[7]) if len(fields) > 7 else 0
+
+
+def total_ran_ns(root: int) -> int:
+    """Return the total run time of all processes below `root`, with that of threads which have ended. Of a process that
+    is not stopped it may be some milliseconds old. 0 where the kernel does not tell.
+    """
+    total = 0
+    for pid in {pid for pid, _ in _threads_below(root)}:
+        with contextlib.suppress(OSError):  # it has ended, or an old kernel does not know another process's clock
+            total += time.clock_gettime_ns(~pid << 3 | _PROCESS_CLOCK)
+    return total
+
+
+def sees(root: int, pid: int) -> bool:
+    """Return whether process `pid` is found below `root`: not where /proc hides processes or does not list children."""
+    return any(pid == one for one, _ in _threads_below(root))
 
 
 def total_queue_ns(root: int) -> int:
@@ -104,7 +124,7 @@ def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]
     times = {}
     for pid, thread in threads:
         # The kernel answers this read once the thread has left its core; only then is its run time up to date.
-        _read(f"/proc/{pid}/task/{thread}/syscall")
+        _read_if_allowed(f"/proc/{pid}/task/{thread}/syscall")
         fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
         if not _is_ending(pid, thread):
             times[pid, thread] = int(fields[0]) if fields else 0
@@ -148,8 +168,10 @@ def _threads(pid: int) -> list[str]:
     """Return the threads of a process, none if it is gone."""
     try:
         return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  the clock runs during this; Path is slower
-    except OSError:
+    except _GONE:
         return []
+    except OSError as error:
+        raise CageError(f"the judge cannot read /proc: {error}") from error
 
 
 def _is_stopped(pid: int, thread: str) -> bool:
@@ -166,11 +188,29 @@ def _is_ending(pid: int, thread: str) -> bool:
 
 
 def _read(path: str) -> bytes:
-    """Return a small file of /proc, empty if the process is gone. `open` would take twice as long."""
+    """Return a small file of /proc, empty if the process is gone. Raise CageError if it cannot be read for another
+    reason (no descriptor is left, say): a process of which nothing is known must not count as stopped."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        return _contents(path)
+    except _GONE:
         return b""
+    except OSError as error:
+        raise CageError(f"the judge cannot read {path}: {error}") from error
+
+
+def _read_if_allowed(path: str) -> bytes:
+    """Return a small file of /proc, empty if the process is gone, or if only who may trace it may read this."""
+    try:
+        return _contents(path)
+    except (*_GONE, PermissionError):
+        return b""
+    except OSError as error:
+        raise CageError(f"the judge cannot read {path}: {error}") from error
+
+
+def _contents(path: str) -> bytes:
+    """`open` would take twice as long."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         out = b""
         while chunk := os.read(fd, 65536):
@@ -178,8 +218,6 @@ def _read(path: str) -> bytes:
             if len(chunk) < 2048:
                 break  # the kernel fills a page while more follows
         return out
-    except OSError:
-        return b""
     finally:
         os.close(fd)
 
@@ -208,5 +246,5 @@ def proportional_bytes(root: int) -> int:
 
 
 def _bytes_in(path: str, fields: tuple[bytes, ...]) -> int:
-    lines = _read(path).split(b"\n")
+    lines = _read_if_allowed(path).split(b"\n")
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(fields))

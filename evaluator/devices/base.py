@@ -121,11 +121,13 @@ class EarlyRead:
 @dataclass(frozen=True, slots=True)
 class SingleCallRound:
     """Calls that came one at a time: the time of each, and the elements read before its clock stopped. `round` has all
-    of their outputs; its own time means nothing."""
+    of their outputs; its own time means nothing. In `disturbed` calls other processes had the judge's or the child's
+    core."""
 
     round: Round
     times_us: Sequence[float]
     early: Sequence[EarlyRead]
+    disturbed: Sequence[bool]
 
 
 @dataclass(frozen=True, slots=True)

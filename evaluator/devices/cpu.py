@@ -32,7 +32,7 @@ from evaluator.errors import CageError, ChildFault
 from evaluator.languages import optional_versions
 from evaluator.sandbox import symbols
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess, Place
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _MAX_ROUND_BYTES = 96 << 20
@@ -51,7 +51,8 @@ _CAP_SYS_NICE = 23
 _RELEASE_S = 20.0
 _PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us
 _COPY_BYTES = 64 << 20
-_HAS_RUN_US = 20.0  # since the sample before; a process that is kept off its core would be sampled where it stopped
+_CODE_BYTES = 48  # of code at a sample: some ten instructions
+_GAP_S, _HAS_RUN_US = (0.0001, 0.0005), 50.0  # between samples; a stop alone costs the child some 20 us
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
 
 
@@ -234,7 +235,7 @@ class CpuBackend:
             raise LayoutError("the child was done before its calls were")
         replies, outputs, inputs = self._read_round(child, staged, reply, request)
         done = Round(plan=request.plan, wall_us=sum(grants.times_us), replies=replies, outputs=outputs, inputs=inputs)
-        return SingleCallRound(done, grants.times_us, grants.early)
+        return SingleCallRound(done, grants.times_us, grants.early, grants.disturbed)
 
     def _read_round(
         self, child: ChildProcess, staged: Staged, reply: Mapping[str, Any], request: RoundRequest
@@ -318,33 +319,43 @@ def _may_move_processes() -> bool:
 
 
 class _Sampler:
-    """Samples a child at random moments, some thousand times a second."""
+    """Samples a child at random moments, some thousand times a second.
+
+    A sample counts if the child has run since the one before. Where others use its core it may get it only to be
+    stopped again, and would be seen at the same place for ever. The kernel tells for how long it ran only when it is
+    stopped.
+    """
 
     def __init__(self, child: ChildProcess) -> None:
         self._child = child
-        self._seen: list[tuple[int, int]] = []
-        self._main: list[int] = []  # addresses of its first thread, in samples between which it has run
-        self._ran_us, _ = child.run_and_queue_us()
+        self._seen: list[tuple[int, Place]] = []
+        self._main: list[int] = []  # the first thread's address in each sample
+        self._start_us = self._before_us = child.total_ran_us()
 
     def __call__(self) -> None:
-        moment = time.perf_counter() + random.uniform(0.0, 0.0004)
+        moment = time.perf_counter() + random.uniform(*_GAP_S)
         while time.perf_counter() < moment:  # a judge that sleeps wakes after the round where others use its core
             pass
-        look, pid = self._child.sample_program_counters(), self._child.pid
-        self._seen += [(process, address) for (process, _), address in look.items()]
-        ran_us, _ = self._child.run_and_queue_us()
-        if (pid, str(pid)) in look and ran_us - self._ran_us > _HAS_RUN_US:
-            self._main.append(look[pid, str(pid)])
-        self._ran_us = ran_us
+        look, pid = self._child.sample_program_counters(_CODE_BYTES), self._child.pid
+        ran_us = self._child.total_ran_us()
+        if ran_us - self._before_us > _HAS_RUN_US:
+            self._seen += [(process, place) for (process, _), place in look.items()]
+            first = look.get((pid, str(pid)))
+            self._main.append(0 if first is None else first.address)  # 0: it waits for others, or the kernel works
+        self._before_us = ran_us
 
     def diagnostics(self) -> dict[str, Any]:
-        """Return how often any thread was seen in each place ("ran"), how many samples found the child's first thread
-        at work ("looks"), and how many of those found it in the interpreter."""
+        """Return how often any thread was seen in each place ("ran"), with code that no file of this machine's holds
+        there ("foreign"); the number of samples ("looks"), how many of them found the first thread in the interpreter,
+        and for how long all of the child's processes ran."""
         pid = self._child.pid
+        ran, foreign = symbols.count_places(pid, self._seen)
         return {
-            "ran": symbols.count_places(pid, self._seen),
+            "ran": ran,
+            "foreign": foreign,
             "looks": len(self._main),
             "interpreted": symbols.count_in_interpreter(pid, self._main),
+            "active_us": self._child.total_ran_us() - self._start_us,
         }
 
 

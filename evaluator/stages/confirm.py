@@ -30,14 +30,14 @@ from evaluator.stages.confirm_times import (
 from evaluator.stages.fresh_processes import EAGER, FreshProcesses
 from evaluator.stages.judge import Judge
 from evaluator.stages.outcomes import Origin
-from evaluator.stages.promotion import decide
+from evaluator.stages.promotion import decide, unchecked_in_words
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing.protocol import Promotion
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
 from evaluator.tools.target_application import TargetApplication, add_small_calls
-from evaluator.types import BaselineReport, Candidate, Evaluation, Problem, Stage, Verdict, Workload
+from evaluator.types import BaselineReport, Candidate, DeviceKind, Evaluation, Problem, Stage, Verdict, Workload
 
 
 def confirm(
@@ -174,6 +174,15 @@ def _run_tools(judge: Judge, application: TargetApplication | None, why_not: str
     return found, counters.resources(kernels, why)
 
 
+def _unchecked(trial: Trial, times: RepeatedTimes) -> dict[str, str]:
+    """Return the checks of a Workload that could not look, with the reasons: nothing is promoted without them."""
+    found = dict(times.unchecked)
+    # A GPU may have no room for plain loops.
+    if trial.kind is DeviceKind.CPU and not times.opinion.is_about(times.fastest):
+        found["plain_loop"] = f"{times.fastest} failed there"
+    return found
+
+
 def _result(
     trial: Trial,
     origin: Origin,
@@ -200,6 +209,11 @@ def _result(
             "with a thread on every core nobody can check that it does its work in each call: use fewer threads, or a"
             " file that cannot reach the harness"
         )
+    unchecked = {times.workload.name: _unchecked(trial, times) for times in found}
+    for why in unchecked_in_words(unchecked):
+        decision = decision.refused(why)
+    if any(unchecked.values()):
+        evidence["unchecked"] = unchecked
     evidence["promote"] = decision.promote
     pairs = len(found[0].measurements)
     evidence["confirm"] = {**decision.evidence(), "against": against, "process_pairs": pairs, "plain": plain}

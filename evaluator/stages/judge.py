@@ -23,6 +23,7 @@ from evaluator.stages import memory_shortage, outcomes
 from evaluator.stages.candidate_children import CandidateChildren, compiled_kernels
 from evaluator.stages.check import CheckStage
 from evaluator.stages.outcomes import Origin
+from evaluator.stages.promotion import unchecked_in_words
 from evaluator.stages.time_candidate import Times, look, prepare_comparators, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
@@ -164,8 +165,9 @@ class Judge:
                 times = time_candidate(self.session, trial, subject, reference, self.protocol)
             resources |= {"ran": symbols.shares(times.ran), "operations": report.operations}
             screened = _with_libraries(trial, screened, named, self._libraries_seen(trial, subject, reference, times))
+        note = "; ".join(unchecked_in_words(times.unchecked()))
         return outcomes.passed(
-            trial, self.origin, screened, evidence, times.measurements, times.ratios(), resources=resources
+            trial, self.origin, screened, evidence, times.measurements, times.ratios(), resources=resources, note=note
         )
 
     def _look(self, trial: Trial, subject: Subject, checker: Checker, reference: Subject) -> Times | None:

@@ -7,7 +7,11 @@ through our loop is in the interpreter for at least as long as an empty call. So
 random moments of rounds like the timed ones, and a child that is there for less than half as long was not called by us.
 The cost of a round of one call, asking and answering, is not counted.
 
-A child that spends that time in the interpreter anyway can gain no more than the Python of its own `forward`.
+A child that spends that time in the interpreter anyway can gain no more than the Python of its own `forward`. While its
+first thread waits for others of its own, it is not in the interpreter.
+
+Where too few samples come to tell, because other programs use the judge's core or the kernel does not say how long a
+process ran, that is noted: the kernel passes, but is not promoted.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from evaluator.types import Verdict
 from evaluator.units import time_text
 
 _FEWEST_SAMPLES, _MOST_SAMPLES = 30, 400  # of a child
-_PATIENCE = 5  # times as long, at most, while there are fewer samples than the fewest
+_PATIENCE = 5  # times as long, at most, while there are too few samples to tell
 _SHORT_ROUNDS = 4  # of one call; the shortest counts
 
 
@@ -44,7 +48,7 @@ class _Samples:
 
     def add(self, done: Round) -> None:
         self.rounds += 1
-        self.ran_us += done.ran_us
+        self.ran_us += done.diagnostics.get("active_us", 0.0)
         self.samples += done.diagnostics.get("looks", 0)
         self.interpreted += done.diagnostics.get("interpreted", 0)
 
@@ -60,7 +64,7 @@ class _Samples:
         """Return the least share of its time that this child has to be in the interpreter, given the null child's; a
         round of one call takes `short_us` of that. 0 where it is not known: the kernel may not tell how long a process
         ran."""
-        if not self.round_us or null.samples < _FEWEST_SAMPLES:
+        if not self.round_us or not short_us or null.samples < _FEWEST_SAMPLES:
             return 0.0
         calls_us = max(0.0, null.round_us - short_us)
         return min(1.0, null.share * (short_us + of_empty_call * calls_us) / self.round_us)
@@ -75,12 +79,32 @@ class _Samples:
         )
         return math.fsum(terms)
 
+    def why_unknown(self, null: _Samples, least: float, error: float) -> str:
+        """Say why these samples do not tell whether the child is in the interpreter for the `least` share; "" where
+        they do. So many are needed that a child which is never there would be refused. Where the most would not do, its
+        calls are so long that the interpreter hardly matters."""
+        if not self.ran_us or not null.ran_us:
+            return "the kernel does not tell how long a process ran"
+        if null.samples < _FEWEST_SAMPLES:
+            return f"only {null.samples} samples of an empty kernel, because others used the judge's core"
+        if not least:
+            return "the interpreter is not recognised in an empty kernel's process"
+        needed = max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _needed(least, error)))
+        if self.samples < needed:
+            return f"only {self.samples} of {needed} samples, because others used the judge's core"
+        doubtful = needed < _MOST_SAMPLES and self.share < least
+        return "it is more rarely in the interpreter than an empty call, but not for certain" if doubtful else ""
+
+
+def _needed(least: float, error: float) -> int:
+    """Return how many samples refuse a child that is never seen in the interpreter."""
+    return 1 if least >= 1.0 else math.ceil(math.log(error) / math.log1p(-least))
+
 
 class OwnLoops:
     """Rejects a suspect that is hardly ever in the interpreter during timed calls."""
 
     name = "own_loops"
-    longest_s = 10.0  # for sampling one child
 
     def run(self, session: TimedSession) -> None:
         names = harness_suspects(session)
@@ -89,33 +113,30 @@ class OwnLoops:
             _sample(session.rounds, suspects, session.plans[-1], session.protocol.integrity)
 
 
-def _late_s(found: _Samples, null: _Samples, margins: IntegrityMargins) -> float:
-    """Return how much longer to sample where programs that share the judge's core left it too few samples."""
-    few = min(found.samples, null.samples) < _FEWEST_SAMPLES
-    return (_PATIENCE - 1) * margins.interpreter_s if few else 0.0
-
-
 def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, margins: IntegrityMargins) -> None:
-    null, once = _Samples(), replace(plan, calls=1)
+    null, once, error = _Samples(), replace(plan, calls=1), margins.interpreter_error
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:
-        found, least, end = _Samples(), 0.0, time.monotonic() + margins.interpreter_s
-        while found.samples < _MOST_SAMPLES and time.monotonic() < end + _late_s(found, null, margins):
+        found, least, why = _Samples(), 0.0, ""
+        end = time.monotonic() + margins.interpreter_s
+        late = end + (_PATIENCE - 1) * margins.interpreter_s
+        while found.samples < _MOST_SAMPLES and (time.monotonic() < end or (why and time.monotonic() < late)):
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))
             least = found.least_share(null, short_us, margins.interpreter_share)
-            if found.samples >= _FEWEST_SAMPLES and (
-                found.share >= least > 0 or found.chance(least) < margins.interpreter_error
-            ):
+            why = found.why_unknown(null, least, error)
+            if found.samples >= _FEWEST_SAMPLES and (found.chance(least) < error or (not why and found.share >= least)):
                 break
-        if found.chance(least) < margins.interpreter_error:
+        contender.own_loop = {
+            "looks": found.samples, "in_interpreter": found.interpreted, "least_share": round(least, 3),
+        }  # fmt: skip
+        if found.chance(least) < error:
             raise Rejection(
                 Verdict.REWARD_HACK,
                 STAGE,
                 "a loop of its own makes the timed calls: it is hardly ever in the interpreter, where an empty call"
                 f" spends {time_text(null.share * null.round_us / plan.executions)}",
                 check="own_loop",
-                looks=found.samples,
-                in_interpreter=found.interpreted,
-                least_share=round(least, 3),
+                **contender.own_loop,
             )
+        contender.note_unchecked(OwnLoops.name, why)

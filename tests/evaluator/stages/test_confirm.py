@@ -12,7 +12,7 @@ import pytest
 
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
-from evaluator.stages.promotion import decide
+from evaluator.stages.promotion import decide, unchecked_in_words
 from evaluator.types import Verdict, Workload
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
@@ -94,6 +94,34 @@ def test_a_workload_that_got_worse_forbids_promotion() -> None:
     assert found.bound > found.threshold
     assert not found.promote
     assert found.why_not == (f"it is slower on b at {found_ratio(found.why_not)}x; no workload may be below 0.98x",)
+
+
+def test_what_may_be_slower_is_not_promoted_unseen() -> None:
+    """Two repetitions that differ: their interval holds everything. So do those of a kernel that dawdles now and then."""
+    generator = random.Random(5)
+    hidden, again = Workload(name="secret", held_out=True), [(ONE, _logs(generator, 1.0, 0.001))]
+    gain = [(ONE, _logs(generator, 1.5, 0.001))]
+    found = decide(gain, again, [(hidden, [math.log(0.6), math.log(0.7)])])
+    assert found.why_not == (
+        "it could not be measured whether it is slower on a held-out workload: its times vary too much",
+    )
+    assert decide(gain, again, [(hidden, [math.log(0.97), math.log(0.972)] * 4)]).why_not == (
+        "it is slower on a held-out workload",
+    )
+    assert decide(gain, again, [(hidden, [math.log(1.1), math.log(1.6)])]).promote
+    shown = Workload(name="b")
+    both = [*gain, (shown, [math.log(0.7), math.log(1.2)] * 4)]
+    (why,) = decide(both, [*again, (shown, [0.0, 0.0001] * 4)]).why_not[-1:]
+    assert why.startswith("it could not be measured whether it is slower on b: 0.")
+
+
+def test_checks_that_could_not_look_are_told_with_the_workloads() -> None:
+    few = "only 3 of 30 samples"
+    found = {"a": {"own_loops": few}, "b": {"own_loops": few, "libraries": "no samples"}, "c": {}}
+    assert unchecked_in_words(found) == [
+        f"whether our loop makes its calls could not be checked on a, b: {few}",
+        "whether it calls libraries, which the problem forbids, could not be checked on b: no samples",
+    ]
 
 
 def found_ratio(why_not: tuple[str, ...]) -> str:

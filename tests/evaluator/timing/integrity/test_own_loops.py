@@ -23,7 +23,7 @@ Told = tuple[float, int, int]  # how long a round ran, looks, and how many of th
 
 def watched(told: Told) -> Round:
     ran_us, looks, interpreted = told
-    seen = {"looks": looks, "interpreted": interpreted}
+    seen = {"looks": looks, "interpreted": interpreted, "active_us": ran_us}
     return Round(plan=PLAN, wall_us=1.0, ran_us=ran_us, replies=[], outputs=[], diagnostics=seen)
 
 
@@ -47,35 +47,61 @@ class Stand:
         return watched(self._other)
 
 
-def refused(null: Told, other: Told, margins: IntegrityMargins = STANDARD.integrity) -> Callable[[], int]:
+def watch(
+    null: Told, other: Told, margins: IntegrityMargins = STANDARD.integrity, *, short_us: float = 200.0
+) -> tuple[int, Contender]:
+    """The rounds that were watched, and the contender."""
     who = Contender("candidate", SimpleNamespace(), suspect=True, buffers={})  # type: ignore[arg-type]
-    rounds = Stand(null, other)
-
-    def run() -> int:
-        own_loops._sample(rounds, [who], PLAN, margins)  # type: ignore[arg-type]
-        return rounds.rounds
-
-    return run
+    rounds = Stand(null, other, short_us)
+    own_loops._sample(rounds, [who], PLAN, margins)  # type: ignore[arg-type]
+    return rounds.rounds, who
 
 
-def test_a_loop_that_is_hardly_ever_in_the_interpreter_is_refused() -> None:
+@pytest.mark.parametrize("interpreted", [1, 0])  # 0: a thread of its own makes the calls, and the first one waits
+def test_a_loop_that_is_hardly_ever_in_the_interpreter_is_refused(interpreted: int) -> None:
     with pytest.raises(Rejection) as found:
-        refused((1200.0, 5, 3), (700.0, 5, 1))()
+        watch((1200.0, 5, 3), (700.0, 5, interpreted))
     assert (found.value.verdict, found.value.evidence["check"]) == (Verdict.REWARD_HACK, "own_loop")
 
 
 def test_who_is_there_for_as_long_as_a_call_of_nothing_is_let_be_soon() -> None:
-    assert refused((1200.0, 5, 3), (2400.0, 5, 2))() <= own_loops._FEWEST_SAMPLES
+    rounds, who = watch((1200.0, 5, 3), (2400.0, 5, 2))
+    assert rounds <= own_loops._FEWEST_SAMPLES
+    assert (who.unchecked, who.own_loop["in_interpreter"]) == ({}, 2 * rounds)
 
 
 def test_of_long_calls_nothing_can_be_told() -> None:
-    """A call of nothing is in the interpreter for 3 us; of 1,000 us no number of looks that we make shows that."""
-    assert refused((1200.0, 5, 3), (200_000.0, 50, 0))() == own_loops._MOST_SAMPLES / 50
+    """A call of nothing is in the interpreter for 3 us; of 1,000 us no number of looks that we make shows that. What
+    can be gained there is less than a promotion asks for."""
+    rounds, who = watch((1200.0, 5, 3), (200_000.0, 50, 0))
+    assert (rounds, who.unchecked) == (own_loops._MOST_SAMPLES / 50, {})
 
 
-@pytest.mark.parametrize("null", [(0.0, 5, 3), (1200.0, 0, 0)])
-def test_where_the_kernel_does_not_say_nobody_is_refused(null: Told) -> None:
-    refused(null, (0.0 if not null[0] else 700.0, 5, 0), IntegrityMargins(interpreter_s=0.1))()
+BRIEF = IntegrityMargins(interpreter_s=0.01)
+
+
+@pytest.mark.parametrize(
+    ("null", "other", "why"),
+    [
+        ((0.0, 5, 3), (0.0, 5, 0), "the kernel does not tell how long"),
+        ((1200.0, 0, 0), (700.0, 5, 0), "only 0 samples of an empty kernel"),
+        ((1200.0, 5, 0), (700.0, 5, 0), "the interpreter is not recognised"),
+        ((1200.0, 5, 3), (700.0, 0, 0), "only 0 of 30 samples"),
+        ((1200.0, 5, 3), (4900.0, 50, 3), "more rarely in the interpreter than an empty call"),
+    ],
+)
+def test_what_cannot_be_told_is_noted(null: Told, other: Told, why: str) -> None:
+    """Such a kernel passes, but is not promoted."""
+    _, who = watch(null, other, BRIEF)
+    assert why in who.unchecked["own_loops"], who
+
+
+def test_few_samples_are_waited_for() -> None:
+    """A round without samples, as where others use the judge's core, takes no time here: thousands fit in."""
+    rounds, who = watch((1200.0, 5, 3), (700.0, 0, 0), BRIEF)
+    more, _ = watch((1200.0, 5, 3), (700.0, 0, 0), IntegrityMargins(interpreter_s=0.0))
+    assert rounds > more
+    assert who.own_loop["looks"] == 0
 
 
 def test_chances_are_those_of_so_many_looks() -> None:
