@@ -114,12 +114,13 @@ class OwnLoops:
 
 
 def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, margins: IntegrityMargins) -> None:
+    """Sample each suspect. The first one, a Candidate on trial, is sampled longer where there are too few samples."""
     null, once, error = _Samples(), replace(plan, calls=1), margins.interpreter_error
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:
         found, least, why = _Samples(), 0.0, ""
         end = time.monotonic() + margins.interpreter_s
-        late = end + (_PATIENCE - 1) * margins.interpreter_s
+        late = end + (_PATIENCE - 1) * margins.interpreter_s if contender is suspects[0] else end
         while found.samples < _MOST_SAMPLES and (time.monotonic() < end or (why and time.monotonic() < late)):
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))

@@ -40,7 +40,7 @@ _SESSIONS, _FEWEST_SESSIONS, _MOST_SESSIONS = 6, 2, 60  # few where calls take l
 _CALLS, _FEWEST, _SESSION_US = 24, 3, 3000.0  # of a session; fewer calls where they take long
 _SETTLING = 1  # first calls of a session that do not count
 _FEWEST_PAIRS = 4
-_LONG_S, _PATIENCE_S = 1.0, 20.0  # for all sessions of long calls; for more sessions while there is too little to tell
+_LONG_S, _PATIENCE_S = 1.0, 10.0  # for all sessions of long calls; for more sessions while there is too little to tell
 _PRECISE = 0.1  # half-width of the interval, as a share of the comparator's time, that tells enough
 _MOST_HARNESS = 0.9
 _LEAST_US = 0.1  # of a comparator's own work
@@ -78,7 +78,7 @@ class SingleCalls:
         times_us = _times_us(rounds, [fastest, *chosen], min(fastest.all_samples()), tells_nothing)
         for contender, saving in zip(chosen, looked(times_us), strict=True):
             contender.note_unchecked(self.name, _why(saving))
-            if not contender.unchecked.get(self.name):
+            if saving.pairs >= _FEWEST_PAIRS:
                 _slow(contender, saved[contender.name], fastest, times_us, saving, session.protocol)
 
 

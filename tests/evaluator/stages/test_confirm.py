@@ -97,7 +97,7 @@ def test_a_workload_that_got_worse_forbids_promotion() -> None:
 
 
 def test_what_may_be_slower_is_not_promoted_unseen() -> None:
-    """Two repetitions that differ: their interval holds everything. So do those of a kernel that dawdles now and then."""
+    """The interval of two repetitions that differ holds everything; so does that of a kernel that dawdles at random."""
     generator = random.Random(5)
     hidden, again = Workload(name="secret", held_out=True), [(ONE, _logs(generator, 1.0, 0.001))]
     gain = [(ONE, _logs(generator, 1.5, 0.001))]
