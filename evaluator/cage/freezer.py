@@ -92,6 +92,11 @@ def run_and_queue_ns(pid: int, thread: int) -> tuple[int, int]:
     return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
 
 
+def tells_run_times() -> bool:
+    """Return whether this kernel tells how long a process has run."""
+    return os.access("/proc/self/schedstat", os.R_OK)
+
+
 def minor_faults(pid: int) -> int:
     """Return the page faults of a process so far that needed no disk. 0 where the kernel does not tell."""
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
