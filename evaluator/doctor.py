@@ -68,7 +68,8 @@ def examine(*, brief: bool = False) -> Report:
     looks: tuple[Callable[[], Finding], ...] = (
         _python, _torch, _triton, *(partial(_language, one) for one in ADAPTERS.values() if one.optional),
         _compiler, _nvcc, _gpu,
-        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _run_times, _cores, *(() if brief else (_sanitizer, _counters)),
+        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _run_times, _cores,
+        *(() if brief else (_sanitizer, _counters)),
     )  # fmt: skip
     findings = (*(look() for look in looks), cage)
     failing = {finding.need for finding in findings if not finding.ok}

@@ -178,7 +178,7 @@ class CpuBackend:
         before_us, faults = child.run_and_queue_us(), child.minor_faults()
         start = time.perf_counter_ns()
         child.thaw()
-        sampler = _Sampler(child) if request.watch else None
+        sampler = _Sampler(child, request.watch_at_us) if request.watch else None
         reply = child.request("cpu_round", timeout_s=request.timeout_s, meanwhile=sampler)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
@@ -326,14 +326,20 @@ class _Sampler:
     stopped.
     """
 
-    def __init__(self, child: ChildProcess) -> None:
+    def __init__(self, child: ChildProcess, only_at_us: float | None) -> None:
         self._child = child
+        self._only_at = None if only_at_us is None else time.perf_counter() + only_at_us / 1e6
+        self._done = False
         self._seen: list[tuple[int, Place]] = []
         self._main: list[int] = []  # the first thread's address in each sample
         self._start_us = self._before_us = child.total_ran_us()
 
     def __call__(self) -> None:
-        moment = time.perf_counter() + random.uniform(*_GAP_S)
+        now = time.perf_counter()
+        if self._only_at is not None and (self._done or now < self._only_at):
+            return  # the caller waits actively
+        self._done = True
+        moment = now + (random.uniform(*_GAP_S) if self._only_at is None else 0.0)
         while time.perf_counter() < moment:  # a judge that sleeps wakes after the round where others use its core
             pass
         look, pid = self._child.sample_program_counters(_CODE_BYTES), self._child.pid

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +15,12 @@ from evaluator.errors import Rejection
 from evaluator.stages.judge import Judge
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import own_loops
+from evaluator.timing.integrity.own_loops import OwnLoops
+from evaluator.timing.overhead import Overhead
 from evaluator.timing.protocol import STANDARD, IntegrityMargins
 from evaluator.types import Verdict
 from tests.adversarial import suite
+from tests.evaluator.timing.integrity.sessions import timed_session
 
 PLAN = RoundPlan(calls=200)
 Told = tuple[float, int, int]  # how long a round ran, looks, and how many of these were in the interpreter
@@ -101,6 +107,76 @@ def test_few_samples_are_waited_for() -> None:
     more, _ = watch((1200.0, 5, 3), (700.0, 0, 0), IntegrityMargins(interpreter_s=0.0))
     assert rounds > more
     assert who.own_loop["looks"] == 0
+
+
+class Rare(Stand):
+    """In between looks a call of the candidate takes `between_us`, and one of eager 10. Where it is looked at rarely,
+    the candidate is in the interpreter in every second sample, or never."""
+
+    def __init__(self, between_us: float, *, interpreted: bool = True, busy: bool = False) -> None:
+        super().__init__((1200.0, 5, 3), (2400.0, 5, 2))
+        self.call_us = {"candidate": between_us, "eager": 10.0}
+        self.looked = self.timed = 0
+        self._interpreted, self._busy, self._random = interpreted, busy, random.Random(7)
+        self.backend = SimpleNamespace(judge_has_own_core=True, run_single_calls=list)
+        self.input_maker = SimpleNamespace(shuffled=list)
+        self.overhead = Overhead({PLAN.executions: 0.0}, {PLAN.executions: 0.0})
+        self.secret_fraction = self._random.random
+
+    def run(
+        self, who: Contender, inputs: Any, plan: RoundPlan, *, watch: bool = False, watch_at_us: float | None = None
+    ) -> Round:
+        if watch and watch_at_us is None:
+            return super().run(who, inputs, plan, watch=True)
+        if watch:
+            assert who.name == "candidate"
+            self.looked += 1
+            return watched((2400.0, 0 if self._busy else 1, int(self._interpreted and self.looked % 2)))
+        self.timed += 1
+        wall_us = plan.executions * self.call_us[who.name] * (1 + 0.001 * self._random.random())
+        return Round(plan=plan, wall_us=wall_us, replies=[], outputs=[])
+
+
+def look_rarely(rounds: Rare, *, racing: bool = False, margins: IntegrityMargins = STANDARD.integrity) -> Contender:
+    """The candidate, of 5 us a call where it is timed."""
+    candidate, eager = (
+        Contender(name, SimpleNamespace(), name != "eager", {}, samples={PLAN.executions: [us] * 4})  # type: ignore[arg-type]
+        for name, us in (("candidate", 5.0), ("eager", 10.0))
+    )
+    session = timed_session(rounds, [candidate, eager], PLAN, lambda over, under: [math.log(2.0)] * 4)
+    protocol = replace(STANDARD, integrity=margins)
+    OwnLoops().run(replace(session, racing=racing, protocol=protocol))
+    return candidate
+
+
+def test_who_is_honest_after_a_look_has_the_honest_time() -> None:
+    """It is as fast as eager in the rounds between looks, since it has just been looked at."""
+    found = look_rarely(Rare(10.0))
+    assert found.official_us() == pytest.approx(10.0 / 1.05, rel=0.01)
+    assert [one.check for one in found.adjustments] == ["own_loops"]
+
+
+def test_an_honest_kernel_is_as_fast_between_looks() -> None:
+    rounds = Rare(5.1)
+    found = look_rarely(rounds)
+    assert (found.official_us(), found.unchecked, found.own_loop["taken_for_slower"]) == (5.0, {}, 1.0)
+    assert rounds.looked >= own_loops._FEWEST_SAMPLES
+    assert rounds.timed >= 2 * own_loops._FEWEST_TIMED
+
+
+def test_who_is_found_by_rare_looks_is_refused() -> None:
+    """One that takes many stops for a sign."""
+    with pytest.raises(Rejection) as found:
+        look_rarely(Rare(5.0, interpreted=False))
+    assert found.value.evidence["check"] == "own_loop"
+
+
+def test_rare_looks_that_others_prevent_are_noted_and_a_search_does_without() -> None:
+    found = look_rarely(Rare(5.0, busy=True), margins=BRIEF)
+    assert "samples, because others" in found.unchecked["own_loops"]
+    rounds = Rare(10.0)
+    assert look_rarely(rounds, racing=True).official_us() == 5.0
+    assert rounds.looked == 0
 
 
 def test_chances_are_those_of_so_many_looks() -> None:
