@@ -52,7 +52,7 @@ _RELEASE_S = 20.0
 _PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us
 _COPY_BYTES = 64 << 20
 _CODE_BYTES = 48  # of code at a sample: some ten instructions
-_GAP_S, _HAS_RUN_US = (0.0001, 0.0005), 50.0  # between samples; a stop alone costs the child some 20 us
+_GAP_S, _HAS_RUN_US = (0.00006, 0.0004), 50.0  # between samples; a stop alone costs the child some 20 us
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
 
 

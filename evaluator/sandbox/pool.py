@@ -122,6 +122,12 @@ class ChildPool:
                 raise CageError("the pool is closed")
             child = self._fork(job) if self._level.mode is StartMode.FORK else self._spawn(job)
             self._children.add(child)
+        if not child.is_seen():
+            child.close()
+            raise CageError(
+                "the judge cannot see its children's processes, so it could not stop them: mount /proc without hidepid,"
+                " and use a kernel with CONFIG_PROC_CHILDREN"
+            )
         return child
 
     def close(self) -> None:
@@ -281,12 +287,6 @@ class ChildPool:
         )
         if group is not None:
             child.add_cleanup(group.remove)
-        if not freezer.sees(root, pid):
-            child.close()
-            raise CageError(
-                "the judge cannot see its children's processes, so it could not stop them: mount /proc without hidepid,"
-                " and use a kernel with CONFIG_PROC_CHILDREN"
-            )
         return child
 
     def _forget(self, child: ChildProcess) -> None:

@@ -237,6 +237,10 @@ class ChildProcess:
         ran_ns, waited_ns = freezer.run_and_queue_ns(self.pid, self.pid)
         return ran_ns / 1000, waited_ns / 1000
 
+    def is_seen(self) -> bool:
+        """Return whether the judge finds the job's process below its root, as it has to for stopping it."""
+        return freezer.sees(self._root, self.pid)
+
     def total_ran_us(self) -> float:
         """Return the run time of all of the child's processes so far."""
         return freezer.total_ran_ns(self._root) / 1000
