@@ -134,6 +134,12 @@ def total_queue_ns(root: int) -> int:
     return sum(int(numbers[1]) for numbers in fields if len(numbers) > 1)
 
 
+def total_arrivals(root: int) -> int:
+    """Return how often all living threads below `root` have got a core. The kernel counts as soon as they get it."""
+    fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
+    return sum(int(numbers[2]) for numbers in fields if len(numbers) > 2)
+
+
 def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
     times = {}
     for pid, thread in threads:

@@ -52,7 +52,7 @@ _RELEASE_S = 20.0
 _PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us
 _COPY_BYTES = 64 << 20
 _CODE_BYTES = 48  # of code at a sample: some ten instructions
-_GAP_S, _HAS_RUN_US = (0.00006, 0.0004), 50.0  # between samples; a stop alone costs the child some 20 us
+_GAP_S, _HAS_RUN_US = (0.00006, 0.0004), 50.0  # after it got its core; a stop alone costs the child some 20 us
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
 
 
@@ -321,9 +321,9 @@ def _may_move_processes() -> bool:
 class _Sampler:
     """Samples a child at random moments, some thousand times a second.
 
-    A sample counts if the child has run since the one before. Where others use its core it may get it only to be
-    stopped again, and would be seen at the same place for ever. The kernel tells for how long it ran only when it is
-    stopped.
+    A moment comes soon after the child got its core: where others use the core, it would else be stopped before it had
+    moved. A sample counts if the child has run since the one before, and had not replied yet. The kernel tells for how
+    long it ran only when it is stopped.
     """
 
     def __init__(self, child: ChildProcess, only_at_us: float | None) -> None:
@@ -333,22 +333,27 @@ class _Sampler:
         self._seen: list[tuple[int, Place]] = []
         self._main: list[int] = []  # the first thread's address in each sample
         self._start_us = self._before_us = child.total_ran_us()
+        self._arrivals = 0
 
     def __call__(self) -> None:
-        now = time.perf_counter()
-        if self._only_at is not None and (self._done or now < self._only_at):
+        if self._only_at is not None:
+            if not self._done and time.perf_counter() >= self._only_at:
+                self._look()
             return  # the caller waits actively
-        self._done = True
-        moment = now + (random.uniform(*_GAP_S) if self._only_at is None else 0.0)
+        if self._child.arrivals() == self._arrivals:
+            return
+        moment = time.perf_counter() + random.uniform(*_GAP_S)
         while time.perf_counter() < moment:  # a judge that sleeps wakes after the round where others use its core
             pass
-        look, pid = self._child.sample_program_counters(_CODE_BYTES), self._child.pid
-        ran_us = self._child.total_ran_us()
-        if ran_us - self._before_us > _HAS_RUN_US:
-            self._seen += [(process, place) for (process, _), place in look.items()]
-            first = look.get((pid, str(pid)))
+        self._look()
+
+    def _look(self) -> None:
+        found, pid, self._done = self._child.sample(_CODE_BYTES), self._child.pid, True
+        if not found.replied and found.ran_us - self._before_us > _HAS_RUN_US:
+            self._seen += [(process, place) for (process, _), place in found.places.items()]
+            first = found.places.get((pid, str(pid)))
             self._main.append(0 if first is None else first.address)  # 0: it waits for others, or the kernel works
-        self._before_us = ran_us
+        self._before_us, self._arrivals = found.ran_us, found.arrivals
 
     def diagnostics(self) -> dict[str, Any]:
         """Return how often any thread was seen in each place ("ran"), with code that no file of this machine's holds

@@ -9,7 +9,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -50,6 +50,17 @@ class Place:
 
     address: int
     code: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A stopped child: the place of each thread that is in no system call, by process and thread; whether it had
+    replied; for how long it had run, and how often it had got a core."""
+
+    places: Mapping[tuple[int, str], Place]
+    replied: bool
+    ran_us: float
+    arrivals: int
 
 
 def _code_at(pid: int, address: int, width: int) -> bytes:
@@ -222,15 +233,23 @@ class ChildProcess:
         if frozen is not None:
             freezer.thaw(frozen.pids)
 
-    def sample_program_counters(self, width: int) -> dict[tuple[int, str], Place]:
-        """Stop the child for a moment, and return the place of each thread in its program, by process and thread, with
-        `width` bytes of code."""
+    def sample(self, width: int) -> Sample:
+        """Stop the child for a moment, and return where its threads are, each with `width` bytes of code."""
         self.freeze()
         try:
             found = freezer.program_counters(self._root)
-            return {who: Place(address, _code_at(who[0], address, width)) for who, address in found.items()}
+            return Sample(
+                places={who: Place(address, _code_at(who[0], address, width)) for who, address in found.items()},
+                replied=self._channel.is_readable(),
+                ran_us=self.total_ran_us(),
+                arrivals=self.arrivals(),
+            )
         finally:
             self.thaw()
+
+    def arrivals(self) -> int:
+        """Return how often the child's threads have got a core so far."""
+        return freezer.total_arrivals(self._root)
 
     def run_and_queue_us(self) -> tuple[float, float]:
         """Return the run time and the run-queue time of the child's main thread so far."""

@@ -212,7 +212,13 @@ def explained(found: Evaluation) -> str:
 
 
 def check(case: Case, found: Evaluation) -> None:
-    """Assert that the Verdict is one that the file deserves, and that a Verdict against it carries no time."""
+    """Assert that the Verdict is one that the file deserves, and that a Verdict against it carries no time.
+
+    Skip a cheat that passes because a check could not look: it is not promoted.
+    """
+    unchecked = [one.diagnostics["unchecked"] for one in found.measurements if one.diagnostics["unchecked"]]
+    if found.verdict is Verdict.PASSED and str(found.verdict) not in case.verdicts and unchecked:
+        pytest.skip(f"this machine is too busy to check it: {unchecked}")
     if found.verdict is Verdict.PASSED and TRUE_TIME in case.verdicts:
         ratio = found.speedup("fastest")
         assert ratio is None or ratio.value < TRUE_RATIO, f"{ratio.value:.2f}x for eager's own work: {explained(found)}"

@@ -39,7 +39,7 @@ from evaluator.types import Verdict
 from evaluator.units import time_text
 
 _FEWEST_SAMPLES, _MOST_SAMPLES = 30, 400  # of a child
-_PATIENCE = 5  # times as long, at most, while there are too few samples to tell
+_PATIENCE = 10  # times as long, at most, while there are too few samples to tell
 _SHORT_ROUNDS = 4  # of one call; the shortest counts
 _LOOKED_AT, _FEWEST_TIMED = 2 / 3, 8  # rounds with one look, of all such rounds; rounds in between
 
