@@ -107,7 +107,7 @@ class TimingProtocol:
     library_sampling: SamplingPlan = SamplingPlan(
         span_s=5.0, most_samples=2000, until_library=True, fewest_samples=150, late_s=30.0
     )
-    brief_sampling: SamplingPlan = SamplingPlan()
+    brief_sampling: SamplingPlan = SamplingPlan(fewest_samples=10, late_s=5.0)
     # For the profile of a CPU kernel.
     sampling: SamplingPlan = SamplingPlan(span_s=3.0, most_samples=3000)
 

@@ -26,6 +26,7 @@ HIDDEN = candidate("""class ModelNew(Base):
 """)
 
 
+@pytest.mark.clock  # where others use the judge's core, it may see nothing
 def test_a_library_call_that_the_text_hides_is_named_or_refused(judge: Judge) -> None:
     strict = read_problem(PROBLEM + "\nALLOW_LIBRARY = False\n", "strict")
     found = judge.judge(strict, HIDDEN, eager_only(judge, strict))

@@ -191,4 +191,6 @@ def test_a_loop_in_native_code_is_found_by_the_judge(judge: Judge) -> None:
     case = next(case for case in suite.cases("cheats") if case.name == "own_loop_in_cpp")
     with suite.Court(judge) as court:
         found = court.try_case(case)
+    if found.verdict is Verdict.PASSED and (why := suite.too_busy(case, found)):
+        pytest.skip(f"this machine is too busy: {why}")
     assert (found.verdict, found.evidence.get("check")) == (Verdict.REWARD_HACK, "own_loop"), found.reason
