@@ -52,6 +52,7 @@ class _Samples:
     ran_us: float = 0.0
     samples: int = 0
     interpreted: int = 0
+    undisturbed_us: float = 0.0  # the shortest round without samples: each stop costs some 20 us
 
     def add(self, done: Round) -> None:
         self.rounds += 1
@@ -73,7 +74,7 @@ class _Samples:
         ran."""
         if not self.round_us or not short_us or null.samples < _FEWEST_SAMPLES:
             return 0.0
-        calls_us = max(0.0, null.round_us - short_us)
+        calls_us = max(0.0, null.undisturbed_us - short_us)
         return min(1.0, null.share * (short_us + of_empty_call * calls_us) / self.round_us)
 
     def chance(self, share: float) -> float:
@@ -136,6 +137,8 @@ def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, marg
     """Sample each suspect. The first one, a Candidate on trial, is sampled longer where there are too few samples."""
     null, once, error = _Samples(), replace(plan, calls=1), margins.interpreter_error
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
+    whole = (rounds.run_null(rounds.repeated_inputs(plan.calls), plan).ran_us for _ in range(_SHORT_ROUNDS))
+    null.undisturbed_us = min(whole)
     for contender in suspects:
         found, least, why = _Samples(), 0.0, ""
         end = time.monotonic() + margins.interpreter_s
@@ -161,7 +164,7 @@ def _rejection(contender: Contender, null: _Samples, plan: RoundPlan) -> Rejecti
         Verdict.REWARD_HACK,
         STAGE,
         "a loop of its own makes the timed calls: it is hardly ever in the interpreter, where an empty call"
-        f" spends {time_text(null.share * null.round_us / plan.executions)}",
+        f" spends {time_text(null.share * null.undisturbed_us / plan.executions)}",
         check="own_loop",
         **contender.own_loop,
     )
