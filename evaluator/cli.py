@@ -69,7 +69,10 @@ def main(argv: Sequence[str] | None = None, *, ahead: PoolsAhead | None = None) 
         candidate = _read_candidate(arguments.candidate)
         champion = _read_candidate(arguments.champion)
         known = _read_baseline(arguments.baseline, problem)
-    except (OSError, ProblemError, SchemaError, ValueError) as error:
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return _USAGE
+    except (ProblemError, SchemaError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return _USAGE
     if candidate is None and arguments.command in ("judge", "build", "profile", "confirm"):

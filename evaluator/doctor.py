@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from evaluator.cage import bwrap, cgroup, seccomp
+from evaluator.cage import bwrap, cgroup, freezer, seccomp
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import landlock
 from evaluator.devices.cpu_threads import asked_threads
@@ -68,7 +68,8 @@ def examine(*, brief: bool = False) -> Report:
     looks: tuple[Callable[[], Finding], ...] = (
         _python, _torch, _triton, *(partial(_language, one) for one in ADAPTERS.values() if one.optional),
         _compiler, _nvcc, _gpu,
-        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _cores, *(() if brief else (_sanitizer, _counters)),
+        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _run_times, _cores,
+        *(() if brief else (_sanitizer, _counters)),
     )  # fmt: skip
     findings = (*(look() for look in looks), cage)
     failing = {finding.need for finding in findings if not finding.ok}
@@ -264,6 +265,16 @@ def _cgroups() -> Finding:
     return Finding(name="cgroups", need="isolation", ok=True, found=found)
 
 
+def _run_times() -> Finding:
+    ok = freezer.tells_run_times()
+    found = "the kernel tells how long a process ran" if ok else "the kernel does not tell how long a process ran"
+    advice = (
+        "use a kernel with CONFIG_SCHED_INFO: without it no kernel is promoted whose file could reach the harness,"
+        " C++ for the CPU among them"
+    )
+    return Finding(name="run times", need="timing", ok=ok, found=found, advice=advice)
+
+
 def _sanitizer() -> Finding:
     """Try compute-sanitizer on a launch in a cage; on some virtual machines it refuses the device."""
     found = tool.try_sanitizer() if _has_gpu() else "no GPU to try it on"
@@ -292,7 +303,10 @@ def _cores() -> Finding:
     except CageError as error:
         return Finding(name="cores", need="timing", ok=False, found=found, advice=str(error))
     found += f"; timing with {threads} CPU thread{'' if threads == 1 else 's'}"
-    advice = "CPU timing reserves a core for each thread, so that and one more are needed"
+    advice = (
+        "CPU timing reserves a core for each thread, so that and one more are needed: without it no kernel is promoted"
+        " whose file could reach the harness, C++ for the CPU among them"
+    )
     return Finding(name="cores", need="timing", ok=len(cores) > threads, found=found, advice=advice)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evolution.state import ArmStats, SearchState
-from evolution.types import Arm, Fault, Operator
+from evolution.types import SLOTS, Arm, Fault, Operator
 
 SEED = Arm(proposer="seed", operator=Operator.CREATE)
 TUNER = Arm(proposer="tuner", operator=Operator.TUNE)
@@ -34,16 +34,24 @@ def is_free(arm: Arm) -> bool:
     return arm.proposer in (SEED.proposer, TUNER.proposer, DISPATCH) or arm.proposer.split(":", 1)[0] in _ENUMERATING
 
 
-def arms_of(proposers: tuple[str, ...]) -> tuple[Arm, ...]:
+def way_of(arm: Arm) -> str:
+    """Return how a model writes for an arm: the slots of a block, edits of a parent, or a file; "" if none is asked."""
+    if is_free(arm):
+        return ""
+    return SLOTS if arm.variant == SLOTS else "edits" if arm.operator is Operator.DIFF else "file"
+
+
+def arms_of(proposers: tuple[str, ...], *, slots: bool = False) -> tuple[Arm, ...]:
     """Return every arm of these Proposers. Synthesiser, replay and external ones enumerate; the rest are models.
 
-    The inner search over Tunables needs no model call, so every Run has it.
+    The inner search over Tunables needs no model call, so every Run has it. `slots`: models may fill those of a block.
     """
     arms: list[Arm] = []
     for name in dict.fromkeys(proposers):
         enumerates = name.split(":", 1)[0] in _ENUMERATING
         operators = (Operator.CREATE,) if enumerates else _MODEL_OPERATORS
         arms += [Arm(proposer=name, operator=operator) for operator in operators]
+        arms += [Arm(proposer=name, operator=Operator.CREATE, variant=SLOTS)] if slots and not enumerates else []
     return (*arms, TUNER) if arms else ()
 
 
@@ -54,7 +62,7 @@ def stats_of(state: SearchState) -> list[ArmStats]:
     """
     known = {stats.arm: stats for stats in state.arms}
     stopped = stopped_models(state)
-    arms = [known.get(arm, ArmStats(arm=arm)) for arm in arms_of(state.config.proposers)]
+    arms = [known.get(arm, ArmStats(arm=arm)) for arm in arms_of(state.config.proposers, slots=state.slots)]
     return [replace(one, faults_in_row=STOP_AFTER) if one.arm.proposer in stopped else one for one in arms]
 
 

@@ -130,7 +130,8 @@ class SearchState:
 
     `open_*` count work in flight. `warm_starts` are Candidates of other Runs to try. `families` are those that the
     inner search may try. `judge_s` and `confirm_s` are mean device-seconds per step; 0.0 before the first. `baseline`
-    names the fastest Baseline in words. `shares` holds the leaders by Workload, if there are several Workloads.
+    names the fastest Baseline in words. `slots`: the device's usual language has blocks that models may fill. `shares`
+    holds the leaders by Workload, if there are several Workloads.
     """
 
     config: RunConfig
@@ -150,6 +151,7 @@ class SearchState:
     judge_s: float = 0.0
     confirm_s: float = 0.0
     baseline: str = ""
+    slots: bool = False
     shares: Mapping[str, WorkloadLeaders] = field(default_factory=dict)
 
     @property

@@ -83,6 +83,7 @@ class Fault(StrEnum):
     NO_CODE = "no_code"
     NOT_PYTHON = "not_python"
     BAD_EDITS = "bad_edits"
+    BAD_SLOTS = "bad_slots"
     TOO_LONG = "too_long"
     DUPLICATE = "duplicate"
 
@@ -107,6 +108,7 @@ _FAULTS = {
     Fault.NO_CODE: "its answers had no kernel in them",
     Fault.NOT_PYTHON: "its answers were not Python",
     Fault.BAD_EDITS: "its edits did not fit",
+    Fault.BAD_SLOTS: "what it wrote did not fit the slots",
     Fault.TOO_LONG: "its answers were too long",
     Fault.DUPLICATE: "it repeated itself",
 }
@@ -233,9 +235,16 @@ class Run:
             raise ValueError("a Run has an end reason exactly when it has ended")
 
 
+SLOTS = "slots"
+"""The variant that asks for the slots of a building block (`synthesis.slots`)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One choice of the bandit: a Proposer, its model, an Operator, and a prompt variant."""
+    """One choice of the bandit: a Proposer, its model, an Operator, and a prompt variant.
+
+    A model is asked for a whole file, for edits of a parent (`diff`), or for a block's slots (the variant SLOTS).
+    """
 
     proposer: str
     operator: Operator

@@ -14,7 +14,7 @@ from prompts.material import (
     RememberedNote,
 )
 from prompts.render import Prompt, follow_up, render
-from prompts.reply import read_reply
+from prompts.reply import read_reply, slots_in
 from prompts.results import describe_results
 from prompts.rules import Rules, describe_rules
 
@@ -37,4 +37,5 @@ __all__ = [
     "follow_up",
     "read_reply",
     "render",
+    "slots_in",
 ]

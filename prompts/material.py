@@ -105,8 +105,8 @@ class Material:
     """All data for a prompt. `notes` are refusals of earlier replies, newest first.
 
     `approaches` are earlier answers, including failures. `varied` are nearby sizes that are checked, too. `number`
-    rotates the aspect that a prompt names first. `variant` is "default", or the language to ask for (a `Language`
-    value).
+    rotates the aspect that a prompt names first. `variant` is "default", SLOTS, or the language to ask for (a
+    `Language` value). `blocks` tells how to fill the slots of a block.
     """
 
     problem: Problem
@@ -126,6 +126,7 @@ class Material:
     graph: GraphNote | None = None
     number: int = 0
     variant: str = "default"
+    blocks: str = ""
 
     @property
     def language(self) -> Language:

@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluator.languages import adapter
 from evaluator.types import Domain, Measurement, Precision, Problem, Workload, WorkloadFacts
-from evolution.types import Operator
+from evolution.types import SLOTS, Operator
 from prompts import times
 from prompts.budget import Section, clip, estimate_tokens, fit
 from prompts.device import described
@@ -78,8 +78,8 @@ def render(material: Material, *, tokens: int) -> Prompt:
     """
     if material.operator not in OPERATORS:
         raise ValueError(f"no model is asked to {material.operator}")
-    how = guide(material.language)
-    names = (material.operator.value, "system", "rules", *_PARTS, how)
+    how = "blocks" if material.variant == SLOTS else guide(material.language)
+    names = (_asked(material), "system", "rules", *_PARTS, how)
     system = fill("system", **rule_values(material.problem, material.device_kind, varied=bool(material.varied)))
     user, shortened = fit(_sections(material, how), tokens - estimate_tokens(system))
     return Prompt(
@@ -91,9 +91,14 @@ def render(material: Material, *, tokens: int) -> Prompt:
     )
 
 
-def follow_up(reason: str) -> str:
-    """Return the message to a model after an unusable reply."""
-    return fill("follow_up", reason=reason.rstrip("."))
+def follow_up(reason: str, *, slots: bool = False) -> str:
+    """Return the message to a model after an unusable reply; `slots` were asked for."""
+    return fill("follow_up", reason=reason.rstrip("."), slots=slots)
+
+
+def _asked(material: Material) -> str:
+    """Return the name of the template with the task."""
+    return material.variant if material.variant == SLOTS else material.operator.value
 
 
 def _sections(material: Material, how: str) -> list[Section]:
@@ -111,10 +116,9 @@ def _sections(material: Material, how: str) -> list[Section]:
     lines = techniques(
         material.language, source, over, own=own, disturbed=disturbed, flags=flags, skinny=skinny(material.facts)
     )
-    general = material.problem.domain is Domain.GENERAL
     answered = [_approach_line(one, names) for one in material.approaches]
     return [
-        Section("guide", 90, tuple(fill(how, brief=brief, general=general) for brief in (False, True))),
+        Section("guide", 90, _guide(material, how)),
         Section("reference", 100, (f"## The reference\n\n```python\n{source}\n```",)),
         Section("workloads", 80, (_workloads(material, shown), "")),
         Section("device", 50, (device, "")),
@@ -135,7 +139,15 @@ def _sections(material: Material, how: str) -> list[Section]:
 
 def _ask(material: Material, over: Mapping[str, float]) -> str:
     first = angle(material.number, over, material.device_kind)
-    return fill(material.operator.value, language=adapter(material.language).title, angle=first)
+    return fill(_asked(material), language=adapter(material.language).title, angle=first)
+
+
+def _guide(material: Material, how: str) -> tuple[str, ...]:
+    """Return the forms of the language's guide, or of the block's."""
+    if material.variant == SLOTS:
+        return (fill(how, blocks=material.blocks),)
+    general = material.problem.domain is Domain.GENERAL
+    return tuple(fill(how, brief=brief, general=general) for brief in (False, True))
 
 
 def _approach_line(one: ApproachNote, names: set[str]) -> str:

@@ -15,6 +15,7 @@ from prompts.errors import ReplyError
 MAX_SOURCE_BYTES = 256 * 2**10
 MODEL = "ModelNew"
 
+_SLOTS = re.compile(r"^(?:[ \t]*#[ \t]*block:|INPUTS[ \t]*=)", re.MULTILINE)
 _CODE_BEGINS = re.compile(r"^(?:import |from |class |def |@|\"\"\"|#)")
 _OTHER_LANGUAGES = frozenset({"cpp", "c++", "c", "cuda", "cu", "rust", "javascript", "js", "java", "go", "bash", "sh"})
 _MOST_STARTS = 20  # lines at which a file without fences may begin
@@ -41,6 +42,30 @@ def read_reply(reply: str, *, parent: str | None = None, truncated: bool = False
         except ReplyError:
             raise error from None
     return _whole_file(text, truncated=truncated)
+
+
+def slots_in(reply: str, *, truncated: bool = False) -> str | None:
+    """Return the code that fills a block's slots in a reply, None if there is none: the last such block.
+
+    Raises ReplyError if it is cut off, or there is nothing but thoughts.
+    """
+    text = without_thoughts(reply.replace("\r\n", "\n"))
+    if not text.strip():
+        raise _nothing_said(thought=bool(reply.strip()))
+    found = [block for block in find_blocks(text) if _SLOTS.search(block.text)]
+    if not found:
+        return text if _SLOTS.search(text) and not find_blocks(text) else None
+    if not found[-1].closed and (truncated or not _parses(found[-1].text)):
+        raise ReplyError("the reply is cut off inside its slots: write shorter ones", Fault.CUT_OFF)
+    return found[-1].text
+
+
+def _parses(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def checked(source: str) -> str:

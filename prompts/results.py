@@ -57,7 +57,7 @@ def results(
     }
 
 
-_SAID_OTHERWISE = ("sanitizer", "seconds", "promote", "confirm")  # it found nothing; `_why_not`
+_SAID_OTHERWISE = ("sanitizer", "seconds", "promote", "confirm", "unchecked")  # it found nothing; `_why_not`
 
 
 def _why_not(parent: ParentNote) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The synthesiser's error tree.
 
 SynthesisError
+├── SlotsError      what a model wrote into a block's slots does not fit them
 ├── TraceError      the reference could not be traced, or what the tracer wrote is not a graph
 └── Unsupported     this graph, or this part of it, is beyond the synthesiser (the part then stays a library call)
 """
@@ -14,6 +15,10 @@ class SynthesisError(Exception):
 
 class TraceError(SynthesisError):
     """The reference could not be traced, or the tracer's answer is not a graph."""
+
+
+class SlotsError(SynthesisError):
+    """What a model wrote into a block's slots does not fit them; the message says what to write instead."""
 
 
 class Unsupported(SynthesisError):

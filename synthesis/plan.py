@@ -6,6 +6,7 @@ needs them. Everything else is computed inside the kernels that use it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from synthesis.errors import Unsupported
@@ -34,13 +35,14 @@ class _Root:
 
 
 class Planner:
-    """Plans a program. With `segments`, reductions of rows and of their segments are one kernel where they can be."""
+    """Plans a program. With `segments`, reductions of rows and of their segments are one kernel where they can be.
+    Nodes in `stored` are computed by kernels of their own."""
 
-    def __init__(self, program: Program, *, segments: bool = False) -> None:
+    def __init__(self, program: Program, *, segments: bool = False, stored: Iterable[Node] = ()) -> None:
         self.program = program
         self.segments = segments
         self.one = program.one
-        self.barriers: set[int] = set()
+        self.barriers: set[int] = {id(node) for node in stored}
 
     def run(self) -> Plan:
         """Plan; where a kernel is impossible, cut there and plan again. Raise Unsupported."""
@@ -214,7 +216,7 @@ class Planner:
         raise Unsupported(f"{node.name} does not fit the loops of its reduction")
 
 
-def make_plan(program: Program, *, segments: bool = False) -> tuple[Plan, Planner]:
+def make_plan(program: Program, *, segments: bool = False, stored: Iterable[Node] = ()) -> tuple[Plan, Planner]:
     """Return the plan of a program, and the planner that knows which nodes are in memory.
 
     Raise Unsupported for a node that can neither be fused nor called.
@@ -222,5 +224,5 @@ def make_plan(program: Program, *, segments: bool = False) -> tuple[Plan, Planne
     for node in program.outputs:
         if node.dtype not in (*FLOATS, *QUANTISED, "bool", "int64", "int32", "uint8", "int8", "int16"):
             raise Unsupported(f"outputs of dtype {node.dtype}")
-    planner = Planner(program, segments=segments)
+    planner = Planner(program, segments=segments, stored=stored)
     return planner.run(), planner

@@ -24,6 +24,7 @@ BYTES_PER_US = 4.2e6
 FULL_RATE_BYTES = 40_000  # under way, of a multiprocessor
 L2_BYTES, L2_SPEED = 40e6, 2.5  # how much faster than memory a pass over what is still in L2 is
 LAUNCH_US = 2.0
+SHARED_BYTES = 226 * 1024  # that a program may have for what is on its way, statistics aside
 ITEM_BYTES = {"float32": 4, "int32": 4, "mixed": 4, "int64": 8, "bool": 1, "int8": 1, "uint8": 1}
 TUNABLES_OF = {
     "held": ("TILE", "ELEMENTS"),
@@ -52,6 +53,11 @@ class Rows:
     @property
     def bytes_of_row(self) -> int:
         return self.length * self.item_bytes
+
+    @property
+    def bytes_in_tiles(self) -> int:
+        """The bytes of a row that is loaded ahead, in tiles of a power of two."""
+        return _power_of_two(self.length) * self.item_bytes * self.loads
 
 
 def rows_of(plan: Plan) -> list[list[Rows]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
@@ -14,12 +14,13 @@ from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
 from synthesis.graph.bias import detach_biases
+from synthesis.graph.dots import write_out_products
 from synthesis.graph.nodes import Node, Program
 from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.graph.split import split_reductions
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner, make_plan
-from synthesis.ranking import Rows, ranked, rows_of
+from synthesis.ranking import SHARED_BYTES, Rows, ranked, rows_of
 from synthesis.shares import left_to_libraries, library_calls, told
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
@@ -42,17 +43,21 @@ class Strategy:
     mode: str = ""  # how rows with reductions are read, for the ranking
 
 
-def _planned(program: Program) -> tuple[Plan, Planner]:
+def _planned(program: Program, stored: Iterable[Node] = ()) -> tuple[Plan, Planner]:
     """Return the plan and its planner. Raise Unsupported where it only calls libraries, as the reference does."""
-    plan, planner = make_plan(program)
+    plan, planner = make_plan(program, stored=stored)
     if library_calls(plan) and all(isinstance(s, Node) for s in plan.steps):
         raise Unsupported(f"nothing to fuse here: {told(plan)}")
     return plan, planner
 
 
-def _cpp(keep: bool, title: str, *, parallel: bool = False) -> Write:
+def _cpp(keep: bool, title: str, *, parallel: bool = False, products: bool = False) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        plan, planner = _planned(read_program(graphs, without))
+        program = read_program(graphs, without)
+        stored = write_out_products(program) if products else []
+        if products and not stored:
+            raise Unsupported("no products of few rows")
+        plan, planner = _planned(program, stored)
         source = write_cpp(plan, planner, keep=keep, title=title, parallel=parallel)
         if parallel and "#pragma omp" not in source:
             raise Unsupported("one row with reductions: nothing that threads could share")
@@ -71,23 +76,49 @@ def _write(strategy: Strategy, graphs: Mapping[str, Graph]) -> str:
     return strategy.write(graphs, EXCLUDED_RULES[-1])
 
 
+CPU_FIRSTS: tuple[Configuration, ...] = (
+    {},
+    {"VECTOR": 16},
+    {"VECTOR": 16, "UNROLL": 2},
+    {"UNROLL": 2},
+    {"VECTOR": 16, "STREAM_STORES": 1},
+    {"STREAM_STORES": 1},
+    {"PREFETCH": 2048},
+)
+PRODUCT_NOTES = "Products of few rows are sums of ours: weights are read once, by several sums at a time."
 CPU = (
+    Strategy(
+        "products of few rows, fused rows",
+        PRODUCT_NOTES,
+        Language.CPP,
+        _cpp(True, "Products of few rows and fused rows in C++ for one thread.", products=True),
+        CPU_FIRSTS,
+        lead=2,
+    ),
     Strategy(
         "fused rows, costly values kept",
         "Each row is gone over in cached passes; exponentials and the like are computed once and kept.",
         Language.CPP,
         _cpp(True, "Fused rows in C++ for one thread; what a later pass needs is kept in the cache."),
-        ({}, {"UNROLL": 2}, {"STREAM_STORES": 1}, {"PREFETCH": 2048}, {"VECTOR": 16}),
+        CPU_FIRSTS,
     ),
     Strategy(
         "fused rows, recomputed",
         "As above, but every pass computes what it needs from the inputs again.",
         Language.CPP,
         _cpp(False, "Fused rows in C++ for one thread; each pass computes what it needs from its inputs."),
-        ({}, {"STREAM_STORES": 1}),
+        ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
     ),
 )
 THREADED = (
+    Strategy(
+        "products of few rows, fused rows, shared among threads",
+        PRODUCT_NOTES,
+        Language.CPP,
+        _cpp(True, "Products of few rows and fused rows in C++, shared among threads.", parallel=True, products=True),
+        CPU_FIRSTS,
+        lead=2,
+    ),
     Strategy(
         "fused rows shared among threads, costly values kept",
         "Threads share the rows; each row is gone over in cached passes, and exponentials and the like are kept.",
@@ -95,14 +126,14 @@ THREADED = (
         _cpp(
             True, "Fused rows in C++, shared among as many threads as torch has; costly values are kept.", parallel=True
         ),
-        ({}, {"UNROLL": 2}, {"STREAM_STORES": 1}, {"PREFETCH": 2048}, {"VECTOR": 16}),
+        CPU_FIRSTS,
     ),
     Strategy(
         "fused rows shared among threads, recomputed",
         "As above, but every pass computes what it needs from the inputs again.",
         Language.CPP,
         _cpp(False, "Fused rows in C++, shared among as many threads as torch has; each pass computes.", parallel=True),
-        ({}, {"STREAM_STORES": 1}),
+        ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
     ),
 )
 
@@ -117,6 +148,9 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
         if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
+        staged = [r.bytes_in_tiles for kernels in rows_of(plan) for r in kernels]
+        if modes == ("looped",) and max(staged, default=0) > SHARED_BYTES:
+            raise Unsupported("rows too long to be loaded ahead")
         return write_triton(plan, planner, modes=modes, title=title)
 
     return write
@@ -158,6 +192,7 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {"COLUMNS": 32, "DEPTH": 512, "PRODUCT_STAGES": 3},
     {"COLUMNS": 32, "UNROLL": 4, "PRODUCT_WARPS": 2, "PRODUCT_STAGES": 4},
     {"COLUMNS": 32, "DEPTH": 128, "PRODUCT_WARPS": 2, "PRODUCT_STAGES": 6},
+    {"SLICE": 8192, "SLICE_RESIDENT": 2},
     {"HELD_GROUP": 65536},
     {"HELD_GROUP": 0},
     {"HELD_GROUP": 0, "CHANNEL_BLOCK": 2048, "CHANNEL_WARPS": 8},

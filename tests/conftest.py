@@ -115,10 +115,13 @@ def _cores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         elif part in _SERVING and worker:
             count = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
             own = _CORES[int(worker.removeprefix("gw")) % len(_CORES) :: count]
+            if len(own) < getattr(request.module, "FEWEST_CORES", 1):
+                own = _CORES  # and the lock that all judges share
+            else:
+                locks = tmp_path_factory.getbasetemp().parent / f"locks-{own[-1]}"
+                locks.mkdir(exist_ok=True)
+                patch.setenv("WARPWRIGHT_LOCK_DIR", str(locks))
             os.sched_setaffinity(0, own)
-            locks = tmp_path_factory.getbasetemp().parent / f"locks-{own[-1]}"
-            locks.mkdir(exist_ok=True)
-            patch.setenv("WARPWRIGHT_LOCK_DIR", str(locks))
         else:
             os.sched_setaffinity(0, _CORES)
         yield

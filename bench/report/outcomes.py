@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bench.cpu.figures import ratio as fastest_ratio
 from bench.report.anchors import anchor_rows, anchors
 from bench.report.records import RESULTS, Entry, document, entries, ratio
 
@@ -95,6 +97,18 @@ def admissions(record: str) -> str:
     return "; ".join(f"**{number}** {outcome}" for outcome, number in sorted(counted.items()))
 
 
+def imported(record: str) -> str:
+    """Return how many references were judged right, by kernels of ours or by their own code."""
+    rows = [row for row in entries(record) if "reference" in row]
+    kernels = [(kernel, row) for row in rows for kernel in row.get("kernels", ())]
+    passed = [kernel for kernel, _ in kernels if kernel["verdict"] == "PASSED"]
+    above = [row["reference"] for kernel, row in kernels if kernel.get("interval", (0.0, 0.0))[0] > 1]
+    others = Counter(row["outcome"] for row in rows if row["outcome"] != "judged")
+    others.update(kernel["verdict"] for kernel, _ in kernels if kernel["verdict"] != "PASSED")
+    told = "".join(f"; {count} {name}" for name, count in sorted(others.items()))
+    return f"**{len(passed)} of {len(rows)}** judged right{told}; intervals above 1: {', '.join(above) or 'none'}"
+
+
 def refusals(record: str) -> str:
     """Return how many kernels for one shape were refused, of those that a general domain can tell."""
     rows = entries(record)
@@ -149,14 +163,39 @@ def synthesis(record: str) -> str:
     )
 
 
+def examples(record: str, label: str, threads: int) -> str:
+    """Return the ratios of the examples on a CPU to the fastest Baseline, and their geometric mean."""
+    rows = [r for r in entries(record) if r.get("label") == label and r.get("threads") == threads]
+    found = {r["problem"]: value for r in rows if (value := fastest_ratio(r))}
+    mean = math.exp(statistics.fmean(math.log(value[0]) for value in found.values()))
+    ahead = sum(value[0] >= 1 for value in found.values())
+    each = ", ".join(f"{name} {v[0]:.2f} ({v[1]:.2f} to {v[2]:.2f})" for name, v in sorted(found.items()))
+    loads = [load for r in rows for load in r.get("load", ())]
+    return (
+        f"**{mean:.2f}x** over {len(found)} examples, {ahead} at least as fast: {each}; load {min(loads):.0f} to"
+        f" {max(loads):.0f}"
+    )
+
+
+SEARCHES = ("random", "best-of-N", "OpenEvolve", "ShinkaEvolve", "AdaEvolve", "EvoX", "GEPA")
+
+
 def compared(record: str, tuner: str) -> str:
     """Return measurements until within 5 % of the best known kernel: those of other searches over ours."""
     table = document(record)["table"]
     text = [f"ours {table[f'ours, tuner {tuner}']['mean_needed']:.1f}"]
-    for name in ("random", "best-of-N", "OpenEvolve", "ShinkaEvolve"):
-        found = table[f"{name}, tuner {tuner}"]
-        text.append(f"{name} {_marked(found)}")
+    text += [f"{name} {_marked(table[key])}" for name in SEARCHES if (key := f"{name}, tuner {tuner}") in table]
     return "; ".join(text)
+
+
+def after(record: str, moment: int, part: str = "") -> str:
+    """Return measurements for what each search reached after so many proposals, over those of ours, and both shares."""
+    table = document(record)["table"]
+    rows = {name: table[f"{name}, tuner on"]["after"][str(moment)] for name in SEARCHES}
+    found = {name: row[part] if part else row for name, row in rows.items()}
+    ours = next(iter(found.values()))["ours_share_of_best"]
+    each = (f"{name} {_marked(row)}, {row['share_of_best']:.0%}" for name, row in found.items())
+    return f"ours reached {ours:.0%} of the best known; " + "; ".join(each)
 
 
 def ablations(record: str) -> str:
@@ -304,8 +343,8 @@ def _promoted(rows: Sequence[Entry]) -> str:
 OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
-        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, refusals, rate, synthesis,
-        compared, ablations, models, lessons, service, takehome, followers, decisions, soak, limits, text, anchors,
-        anchor_rows, answered,
+        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, imported, refusals, rate,
+        synthesis, compared, after, ablations, models, lessons, service, takehome, followers, decisions, soak,
+        limits, text, anchors, anchor_rows, answered, examples,
     )
 }  # fmt: skip

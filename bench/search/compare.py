@@ -1,11 +1,13 @@
 """Count measurements until within 5 % of the best known kernel, ours and others: `python -m bench.search.compare`.
 
+A second table compares what searches reach after 50 and 100 proposals (`bench.search.course`).
+
 Every device measurement counts, also the tuner's and confirmations (four each). A kernel that does not build never uses
 the device and does not count. A search that does not get there within --most counts as that many. A ratio is the
 geometric mean over landscapes and seeds of the other's need over ours, with a bootstrap interval (95 %). With the tuner
 on, every search has ours. QUICK=1: four seeds, and nothing is recorded. Losses are printed like the rest. Each ratio is
 also given for parts alone: the deep landscapes, with the best kernels behind several edits, the shallow ones, and those
-that were recorded after the search was developed (HELD_OUT), once there are any.
+that no change of the search is tried on (all but TRIED_ON).
 """
 
 from __future__ import annotations
@@ -28,20 +30,20 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from bench.search.course import MOMENTS, Course, Courses, compare_at, course_of, read_courses, written_courses
 from bench.search.landscape import Landscape, load
 from bench.search.ours import Ours
-from bench.search.peers import searches
+from bench.search.peers import PACKAGES, searches
 
 FOLDER = Path(__file__).with_name("landscapes")
 RESULT = Path(__file__).parents[1] / "results" / "search.json"
-HELD_OUT = (
-    "deep.softmax_scale_mask-prefill", "deep.decode_attention-b1-8k", "deep.layernorm-gpt-8k",
-    "deep.softmax_scale_mask-encoder",
+TRIED_ON = (
+    "bias_gelu", "decode_attention-b16-2k", "deep.cross_entropy-llama3-1k", "deep.int8_linear-decode",
+    "gated_linear-prefill", "layernorm", "linear_gelu-prefill", "rope", "swiglu",
 )  # fmt: skip
+"""Changes of the search are tried on these alone, half of them. Its first versions saw the others, too."""
 ABLATIONS = ("bandit", "novelty", "tuning")
-MODULES = {"openevolve": "openevolve", "shinka-evolve": "shinka"}
-PARTS = ("held out", "deep", "shallow")
-Needed = dict[tuple[str, int], int]
+PARTS = ("held out", "held out and deep", "deep", "shallow")
 Amounts = Mapping[tuple[str, int], float]
 
 
@@ -56,16 +58,18 @@ class Job:
     off: str = ""
     noise: float = 0.0
 
-    def __call__(self) -> Needed:
-        found: Needed = {}
-        for path in self.paths:
-            land = load_landscape(path, self.noise)
-            if self.search:
-                count = searches()[self.search](land, self.seed, self.most, self.off != "tuning")
-            else:
-                count = Ours(land, self.seed, self.off).run(self.most)
-            found[land.name, self.seed] = count or self.most
-        return found
+    def __call__(self) -> Courses:
+        return {(load_landscape(path, self.noise).name, self.seed): self._on(path) for path in self.paths}
+
+    def _on(self, path: Path) -> Course:
+        land = load_landscape(path, self.noise)
+        if self.search:
+            meter = searches()[self.search](land, self.seed, self.most, max(MOMENTS), self.off != "tuning")
+        else:
+            ours = Ours(land, self.seed, self.off)
+            ours.run(self.most, max(MOMENTS))
+            meter = ours.meter
+        return course_of(meter, self.most)
 
 
 @cache
@@ -74,7 +78,7 @@ def load_landscape(path: Path, noise: float = 0.0) -> Landscape:
     return load(path, noise)
 
 
-def _run(job: Job) -> Needed:
+def _run(job: Job) -> Courses:
     return job()
 
 
@@ -85,9 +89,13 @@ def interval(logs: list[float]) -> tuple[float, float]:
     return math.exp(means[50]), math.exp(means[1949])
 
 
-def compare_needs(mine: Needed, other: Needed) -> dict[str, object]:
+def compare_needs(mine: Courses, other: Courses) -> dict[str, object]:
     """Return how many times the measurements the other needs, and its own need."""
-    return {**ratios(mine, other), **needed(other)}
+    return {**ratios(_needs(mine), _needs(other)), **needed(other)}
+
+
+def _needs(courses: Courses) -> Amounts:
+    return {key: course.needed for key, course in courses.items()}
 
 
 def ratios(mine: Amounts, other: Amounts) -> dict[str, object]:
@@ -106,7 +114,9 @@ def _problem(key: tuple[str, int]) -> str:
 def _parts(problem: str) -> set[str]:
     """Return the parts that a landscape belongs to."""
     depth = "deep" if problem.startswith("deep.") else "shallow"
-    return {depth, "held out"} if problem in HELD_OUT else {depth}
+    if problem in TRIED_ON:
+        return {depth}
+    return {depth, "held out"} | ({"held out and deep"} if depth == "deep" else set())
 
 
 def _ratio(mine: Amounts, other: Amounts, keys: list[tuple[str, int]]) -> dict[str, object]:
@@ -131,32 +141,45 @@ def shown(row: dict[str, Any]) -> str:
     )
 
 
-def needed(found: Needed) -> dict[str, object]:
+def needed(found: Courses) -> dict[str, object]:
     """Return the need of a search: the median, the geometric mean, and each landscape's."""
     logs: dict[str, list[float]] = {}
-    for (land, _), count in found.items():
-        logs.setdefault(land.split(" ")[0], []).append(math.log(count))
+    for (land, _), course in found.items():
+        logs.setdefault(land.split(" ")[0], []).append(math.log(course.needed))
     every = [log for values in logs.values() for log in values]
     return {
-        "median_needed": statistics.median(found.values()),
+        "median_needed": statistics.median(course.needed for course in found.values()),
         "mean_needed": round(math.exp(statistics.fmean(every)), 1),
         "by_landscape": {land: round(math.exp(statistics.fmean(values)), 1) for land, values in logs.items()},
     }
 
 
-def _table(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
-    """Return the need of every search over ours, with and without the tuner."""
+def _table(every: Callable[[str, str], Courses], most: int, tuner: str) -> dict[str, dict[str, Any]]:
+    """Return the need of every search over ours, with and without the tuner, and what both reach by each moment."""
     table: dict[str, dict[str, Any]] = {}
-    for tuner, off in (("on", ""), ("off", "tuning")):
+    for setting in ("on", "off") if tuner == "both" else (tuner,):
+        off = "" if setting == "on" else "tuning"
         mine = every("", off)
         for name in searches():
-            table[f"{name}, tuner {tuner}"] = row = compare_needs(mine, every(name, off))
-            print(f"{name}, tuner {tuner}: {shown(row)}", file=sys.stderr, flush=True)
-        table[f"ours, tuner {tuner}"] = needed(mine)
+            other = every(name, off)
+            table[f"{name}, tuner {setting}"] = row = compare_needs(mine, other)
+            row["after"] = {str(moment): _moment(mine, other, moment, most) for moment in MOMENTS}
+            print(f"{name}, tuner {setting}: {shown(row)}", file=sys.stderr, flush=True)
+        table[f"ours, tuner {setting}"] = needed(mine)
     return table
 
 
-def _ablations(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
+def _moment(mine: Courses, other: Courses, moment: int, most: int) -> dict[str, Any]:
+    """Return the comparison after so many proposals: for all landscapes, and for each part alone."""
+    found: dict[str, Any] = compare_at(mine, other, moment, most)
+    for part in PARTS:
+        keys = [key for key in mine if part in _parts(_problem(key))]
+        if keys:
+            found[part] = compare_at({key: mine[key] for key in keys}, {key: other[key] for key in keys}, moment, most)
+    return found
+
+
+def _ablations(every: Callable[[str, str], Courses]) -> dict[str, dict[str, Any]]:
     """Return the need of ours without each mechanism, over that of the whole."""
     whole = every("", "")
     return {f"ours without {off}": compare_needs(whole, every("", off)) for off in ABLATIONS}
@@ -167,24 +190,41 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=4 if os.environ.get("QUICK") else 20)
     parser.add_argument("--most", type=int, default=400)
     parser.add_argument("--noise", type=float, default=0.0, help="least spread of a measurement's log; ablations alone")
+    parser.add_argument("--tuner", choices=("on", "off", "both"), default="both", help="for all searches")
+    parser.add_argument("--no-ablations", action="store_true", help="leave out ours without its mechanisms")
+    parser.add_argument("--processes", type=int, default=None, help="searches at once (default: one per core)")
+    parser.add_argument("--peers", type=Path, help="keep the other searches' courses here, and take those that it has")
     parser.add_argument("--landscapes", type=Path, default=FOLDER)
     parser.add_argument("--only", default="*", metavar="NAMES", help="only landscapes with these names, as in 'deep.*'")
     parser.add_argument("--output", type=Path, default=None, help="the file of the record")
     options = parser.parse_args()
     paths = tuple(sorted(options.landscapes.glob(f"{options.only}.jsonl.gz")))
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
 
-        def every(search: str = "", off: str = "") -> Needed:
+        @cache
+        def every(search: str = "", off: str = "") -> Courses:
             jobs = [Job(paths, options.most, seed, search, off, options.noise) for seed in range(options.seeds)]
-            return {key: count for found in pool.map(_run, jobs) for key, count in found.items()}
+            kept = options.peers / f"{search}-{off or 'whole'}.json" if options.peers and search else None
+            if kept is not None and kept.exists():
+                return read_courses(kept.read_text())
+            found = {key: course for courses in pool.map(_run, jobs) for key, course in courses.items()}
+            if kept is not None:
+                kept.write_text(written_courses(found))
+            return found
 
-        table = {**({} if options.noise else _table(every)), **_ablations(every)}
+        table = {
+            **({} if options.noise else _table(every, options.most, options.tuner)),
+            **({} if options.no_ablations else _ablations(every)),
+        }
     lands = [load(path) for path in paths]
     for name, row in table.items():
         print(f"{name:<34} mean {row['mean_needed']:>6}   {shown(row)}")
+        for moment, found in row.get("after", {}).items():
+            shares = f"{found['share_of_best']:.0%} of the best known, ours {found['ours_share_of_best']:.0%}"
+            print(f"{'':<34} after {moment} proposals {shares}   {shown(found)}")
     sizes = {land.name: {"kernels": len(land.kernels), "best": land.best} for land in lands}
     hardware = {"machine": platform.machine(), "python": platform.python_version()}
-    peers = {name: version(name) for name in ("openevolve", "shinka-evolve") if find_spec(MODULES[name]) is not None}
+    peers = {name: version(name) for name, module in PACKAGES.items() if find_spec(module) is not None}
     body = {
         "hardware": hardware,
         "peers": peers,

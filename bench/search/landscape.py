@@ -26,6 +26,8 @@ TWEAK = 0.4
 """Of what is neither a repetition nor a slip: this share changes values, the rest the design."""
 NEAR = 6
 """A change of design is one of so many recorded designs that are closest."""
+REPETITIVE = 4
+"""A search ends after so many times the allowed measurements in proposals."""
 LEAST_RECORDED = 0.6
 """A design of which less was recorded is left out."""
 
@@ -78,6 +80,7 @@ class Landscape:
     families: dict[str, list[Kernel]] = field(default_factory=dict)
     broken: dict[str, list[Kernel]] = field(default_factory=dict)
     placed: dict[tuple[str, str], Kernel] = field(default_factory=dict)
+    codes: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def best(self) -> float:
@@ -101,6 +104,11 @@ class Landscape:
 
     def code(self, kernel: Kernel) -> str:
         """Return the source of a kernel, as it was recorded."""
+        if kernel.hash not in self.codes:
+            self.codes[kernel.hash] = self._code(kernel)
+        return self.codes[kernel.hash]
+
+    def _code(self, kernel: Kernel) -> str:
         source = self.designs[kernel.family].source
         if kernel.configuration:
             source = apply_configuration(source, kernel.configuration)
@@ -278,17 +286,38 @@ class Known:
 
 @dataclass
 class Meter:
-    """Counts device measurements, and notices when the true best so far comes within reach of the best known."""
+    """Counts proposals and device measurements, and notices when the true best comes within reach of the best known.
+
+    `trace` holds (proposals, measurements, true best) after every proposal and measurement.
+    """
 
     land: Landscape
     rng: Random
     within: float = 0.05
+    proposals: int = 0
     count: int = 0
+    best: float = 0.0
     reached_at: int | None = None
+    trace: list[tuple[int, int, float]] = field(default_factory=list)
+
+    def propose(self) -> None:
+        """Count a proposal, measured or not."""
+        self.proposals += 1
+        self.trace.append((self.proposals, self.count, self.best))
 
     def measure(self, kernel: Kernel, cost: int = 1) -> float:
         """Return one measurement: the recorded speedup with the recorded noise; 0.0 if it does not pass."""
         self.count += cost if kernel.verdict != Verdict.BUILD_ERROR else 0  # nothing ran on the device
-        if kernel.speedup >= self.land.best / (1 + self.within) and self.reached_at is None:
+        self.best = max(self.best, kernel.speedup)
+        if self.best >= self.land.best / (1 + self.within) and self.reached_at is None:
             self.reached_at = self.count
+        self.trace.append((self.proposals, self.count, self.best))
         return kernel.speedup * math.exp(self.rng.gauss(0.0, kernel.sigma)) if kernel.passed else 0.0
+
+    def over(self, most: int, least: int = 0) -> bool:
+        """Return True once it is within reach, or after `most` measurements; not before `least` proposals.
+
+        A search that only repeats itself measures nothing more, and ends, too.
+        """
+        enough = self.reached_at is not None or self.count >= most or self.proposals >= REPETITIVE * most
+        return self.proposals >= least and enough

@@ -54,19 +54,19 @@ class Ours:
         names = tuple(self.lanes) or ("model",)
         self.config = RunConfig(proposers=names, seed=self.seed, in_flight=1, stagnation_candidates=10**9)
 
-    def run(self, most: int) -> int | None:
-        """Return the measurements until the goal, or None if `most` did not suffice."""
+    def run(self, most: int, least: int = 0) -> int | None:
+        """Return the measurements until the goal, or None if `most` did not suffice. `least` proposals are made."""
         with _without(self.off):
             idle = 0
-            while self.meter.count < most and self.meter.reached_at is None and idle < 500:
+            while not self.meter.over(most, least) and idle < 500:
                 found = decide(self._state(), Random(f"{self.seed}/{self.decisions}"))
                 self.decisions += 1
-                before = self.meter.count
+                before = self.meter.count, self.meter.proposals
                 for decision in found:
                     if isinstance(decision, Finish):
                         return self.meter.reached_at
                     self._do(decision)
-                idle = 0 if self.meter.count > before else idle + 1
+                idle = 0 if (self.meter.count, self.meter.proposals) != before else idle + 1
         return self.meter.reached_at
 
     def _state(self) -> SearchState:
@@ -115,6 +115,7 @@ class Ours:
 
     def _propose(self, decision: Propose) -> None:
         self.proposals += 1
+        self.meter.propose()
         stats = self.arms.get(decision.arm, ArmStats(arm=decision.arm))
         self.arms[decision.arm] = dataclasses.replace(stats, asked=stats.asked + 1, settled=stats.settled + 1)
         parents = [self._kernel(id) for id in decision.parents]

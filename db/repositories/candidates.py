@@ -15,6 +15,8 @@ from db.tables.core import CandidateRow
 from db.views.rows import CandidateView
 from db.visible import candidate_visible
 from evaluator.types import Candidate, Interval, Language, Ratio, Stage, Verdict
+from evolution.arms import way_of
+from evolution.types import Arm, Operator
 
 LISTED = (
     CandidateRow.id,
@@ -26,6 +28,7 @@ LISTED = (
     CandidateRow.proposer,
     CandidateRow.model,
     CandidateRow.operator,
+    CandidateRow.variant,
     CandidateRow.island,
     CandidateRow.parents,
     CandidateRow.verdict,
@@ -74,10 +77,15 @@ def view(row: Listed) -> CandidateView:
         speedup=ratio(row),
         confirmed=row.confirmed,
         created_at=iso(row.created_at) or "",
+        way=way_of(_arm(row)),
         niche=row.niche,
         elite=row.elite,
         configuration=row.configuration,
     )
+
+
+def _arm(row: Listed) -> Arm:
+    return Arm(proposer=row.proposer, model=row.model, operator=Operator(row.operator), variant=row.variant)
 
 
 def _row(s: Session, candidate_id: str, project_id: str | None) -> CandidateRow:

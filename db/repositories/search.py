@@ -15,6 +15,7 @@ from db.packing import load_baseline
 from db.repositories import champions, roofline, runs
 from db.repositories.workload_leaders import workload_leaders
 from db.tables.core import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
+from evaluator.languages import usual_language
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
 from evaluator.units import time_text
@@ -145,6 +146,7 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         judge_s=run.judged_s / run.judged if run.judged else 0.0,
         confirm_s=run.confirmed_s / run.confirmed if run.confirmed else 0.0,
         baseline=_baseline(s, run),
+        slots=usual_language(DeviceKind(run.device_kind)) is Language.TRITON,
         shares=workload_leaders(s, run),
     )
 

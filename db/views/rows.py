@@ -27,7 +27,10 @@ class ProblemView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateView:
-    """A stored Candidate without its source. `speedup` is the newest judged headline against the fastest Baseline."""
+    """A stored Candidate without its source. `speedup` is the newest judged headline against the fastest Baseline.
+
+    `way` is how its model wrote it: "slots" of a block, "edits" of a parent, or a whole "file"; "" without a model.
+    """
 
     id: str
     run_id: str
@@ -46,6 +49,7 @@ class CandidateView:
     speedup: Ratio | None
     confirmed: bool
     created_at: str
+    way: str = ""
     niche: str = ""
     elite: bool = False
     configuration: Mapping[str, Any] = field(default_factory=dict)

@@ -84,7 +84,10 @@ def work(
     try:
         header, tasks, faults = read_bundle(bundle.read_text(encoding="utf-8"))
         have = {answer.job_id for answer in answered(_lines(results)) if answer.bundle_id == header.bundle_id}
-    except (OSError, UnicodeDecodeError, BadLine) as error:
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return _USAGE
+    except (UnicodeDecodeError, BadLine) as error:
         print(f"error: {bundle}: {error}", file=sys.stderr)
         return _USAGE
     for fault in faults:

@@ -12,7 +12,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from evaluator.errors import CageError
+
+_GONE = (FileNotFoundError, ProcessLookupError)
 _TOLERATED_NS = 50_000  # of all threads together
+_PROCESS_CLOCK = 2  # of the run time of another process, as clock_getcpuclockid(3) numbers it
+_FEWEST_SCANS = 50  # before a child is given up: the judge may have been kept off its core
 _BEFORE_YIELDING_S = 0.0002  # on a core of their own they stop sooner; a yield may cost a scheduler's whole slice
 
 
@@ -39,13 +44,16 @@ def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
 
     A process that forked just before it was stopped shows up in the next scan. Two scans in a row must find only known,
     stopped processes: after the first of them nothing was left to fork. Processes that were continued meanwhile are
-    stopped again.
+    stopped again. A thread needs its core to stop, and this one needs its own to see that: time in which others had
+    these cores does not count, up to three times as much.
     """
     patient = time.monotonic() + _BEFORE_YIELDING_S
     deadline = patient + timeout_s
+    queued_ns = total_queue_ns(root)
     known: set[int] = set()
-    quiet = False
+    quiet, scans = False, 0
     while True:
+        scans += 1
         threads = _threads_below(root)
         current = {pid for pid, _ in threads}
         awake = {pid for pid, thread in threads if not _is_stopped(pid, thread)}
@@ -58,8 +66,13 @@ def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
         quiet = stopped
         if not stopped and time.monotonic() > patient:
             os.sched_yield()  # they may need this very core to stop
-        if time.monotonic() > deadline:
+        late_s = time.monotonic() - deadline
+        if late_s > 0 and scans >= _FEWEST_SCANS and late_s > min(_waited_s(root, queued_ns), 3 * timeout_s):
             raise CannotFreeze(f"processes below {root} did not stop within {timeout_s:g} s")
+
+
+def _waited_s(root: int, before_ns: int) -> float:
+    return max(0, total_queue_ns(root) - before_ns) / 1e9
 
 
 class CannotFreeze(Exception):
@@ -73,19 +86,24 @@ def program_counters(root: int) -> dict[tuple[int, str], int]:
     """
     found = {}
     for pid, thread in _threads_below(root):
-        fields = _read(f"/proc/{pid}/task/{thread}/syscall").split()
+        fields = _read_if_allowed(f"/proc/{pid}/task/{thread}/syscall").split()
         if len(fields) == 3 and fields[0] == b"-1":  # in no system call: stack pointer and program counter
             found[pid, thread] = int(fields[2], 16)
     return found
 
 
-def run_and_queue_ns(pid: int) -> tuple[int, int]:
-    """Return the run time of a process's first thread so far, and its time in the run queue.
+def run_and_queue_ns(pid: int, thread: int) -> tuple[int, int]:
+    """Return the run time of a thread so far, and its time in the run queue.
 
     Both are 0 where the kernel does not tell.
     """
-    fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
+    fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
     return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
+
+
+def tells_run_times() -> bool:
+    """Return whether this kernel tells how long a process has run."""
+    return os.access("/proc/self/schedstat", os.R_OK)
 
 
 def minor_faults(pid: int) -> int:
@@ -94,17 +112,39 @@ def minor_faults(pid: int) -> int:
     return int(fields[7]) if len(fields) > 7 else 0
 
 
+def total_ran_ns(root: int) -> int:
+    """Return the total run time of all processes below `root`, with that of threads which have ended. Of a process that
+    is not stopped it may be some milliseconds old. 0 where the kernel does not tell.
+    """
+    total = 0
+    for pid in {pid for pid, _ in _threads_below(root)}:
+        with contextlib.suppress(OSError):  # it has ended, or an old kernel does not know another process's clock
+            total += time.clock_gettime_ns(~pid << 3 | _PROCESS_CLOCK)
+    return total
+
+
+def sees(root: int, pid: int) -> bool:
+    """Return whether process `pid` is found below `root`: not where /proc hides processes or does not list children."""
+    return any(pid == one for one, _ in _threads_below(root))
+
+
 def total_queue_ns(root: int) -> int:
     """Return the total run-queue time of all living threads below `root`."""
     fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
     return sum(int(numbers[1]) for numbers in fields if len(numbers) > 1)
 
 
+def total_arrivals(root: int) -> int:
+    """Return how often all living threads below `root` have got a core. The kernel counts as soon as they get it."""
+    fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
+    return sum(int(numbers[2]) for numbers in fields if len(numbers) > 2)
+
+
 def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
     times = {}
     for pid, thread in threads:
         # The kernel answers this read once the thread has left its core; only then is its run time up to date.
-        _read(f"/proc/{pid}/task/{thread}/syscall")
+        _read_if_allowed(f"/proc/{pid}/task/{thread}/syscall")
         fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
         if not _is_ending(pid, thread):
             times[pid, thread] = int(fields[0]) if fields else 0
@@ -148,8 +188,10 @@ def _threads(pid: int) -> list[str]:
     """Return the threads of a process, none if it is gone."""
     try:
         return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  the clock runs during this; Path is slower
-    except OSError:
+    except _GONE:
         return []
+    except OSError as error:
+        raise CageError(f"the judge cannot read /proc: {error}") from error
 
 
 def _is_stopped(pid: int, thread: str) -> bool:
@@ -166,11 +208,29 @@ def _is_ending(pid: int, thread: str) -> bool:
 
 
 def _read(path: str) -> bytes:
-    """Return a small file of /proc, empty if the process is gone. `open` would take twice as long."""
+    """Return a small file of /proc, empty if the process is gone. Raise CageError if it cannot be read for another
+    reason (no descriptor is left, say): a process of which nothing is known must not count as stopped."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        return _contents(path)
+    except _GONE:
         return b""
+    except OSError as error:
+        raise CageError(f"the judge cannot read {path}: {error}") from error
+
+
+def _read_if_allowed(path: str) -> bytes:
+    """Return a small file of /proc, empty if the process is gone, or if only who may trace it may read this."""
+    try:
+        return _contents(path)
+    except (*_GONE, PermissionError):
+        return b""
+    except OSError as error:
+        raise CageError(f"the judge cannot read {path}: {error}") from error
+
+
+def _contents(path: str) -> bytes:
+    """`open` would take twice as long."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         out = b""
         while chunk := os.read(fd, 65536):
@@ -178,8 +238,6 @@ def _read(path: str) -> bytes:
             if len(chunk) < 2048:
                 break  # the kernel fills a page while more follows
         return out
-    except OSError:
-        return b""
     finally:
         os.close(fd)
 
@@ -208,5 +266,5 @@ def proportional_bytes(root: int) -> int:
 
 
 def _bytes_in(path: str, fields: tuple[bytes, ...]) -> int:
-    lines = _read(path).split(b"\n")
+    lines = _read_if_allowed(path).split(b"\n")
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(fields))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from evaluator.cage import freezer
+from evaluator.errors import CageError
 
 _WATCH_EVERY_S = 0.1
 _MOST_SHARE = 0.1  # of the judge's time, whose threads wait for this one's while it computes
@@ -140,7 +141,8 @@ class Monitor:
                 looks += 1
                 for monitored in self._all:
                     if not monitored.resting or looks % _RESTING_EVERY == 0:
-                        _watch_use(monitored)
+                        with contextlib.suppress(CageError):  # the next look comes soon
+                            _watch_use(monitored)
                 end = time.monotonic()
                 next_watch = end + max(_WATCH_EVERY_S, (end - now) / _MOST_SHARE)
         for monitored in list(self._all):

@@ -222,7 +222,7 @@ class Target:
         if self._clearly_within(actual, limit):
             return None
         norm, element = self.errors(actual)
-        if norm <= limit.norm and element <= limit.element:
+        if limit.allows(norm, element):
             return None
         flat = as_real(actual).flatten()
         worst = self._worst(actual)

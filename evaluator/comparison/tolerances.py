@@ -72,5 +72,8 @@ class Limit:
     norm: float
     element: float
 
+    def allows(self, norm: float, element: float) -> bool:
+        return norm <= self.norm and element <= self.element
+
     def widest(self, other: Limit) -> Limit:
         return Limit(max(self.norm, other.norm), max(self.element, other.element))

@@ -41,9 +41,10 @@ def compare(
 
 
 def changed_parameters(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
-    """Return the parameters that a child no longer holds bit by bit. Raises ChildFault, LayoutError."""
+    """Return the parameters that a child no longer holds bit by bit, or not at all. Raises ChildFault, LayoutError."""
     own = {p.name: p.claim for p in subject.describe_state().parameters}
     known = [name for name in wanted if names.get(name) in own]
+    gone = [name for name in wanted if name in names and name not in known]
     found = subject.backend.fetch(subject.child, [own[names[name]] for name in known])
     pairs = zip(known, found, strict=True)
-    return [n for n, now in pairs if now.shape != wanted[n].shape or not values.same_bits(now, wanted[n])]
+    return gone + [n for n, now in pairs if now.shape != wanted[n].shape or not values.same_bits(now, wanted[n])]

@@ -12,6 +12,7 @@ import torch
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
 from evaluator.correctness import padding, single_inputs
+from evaluator.correctness.foreseen import Foreseen, storages
 from evaluator.errors import ChildError, ChildFault, Rejection, UnsupportedCase
 from evaluator.inputs import layouts, perturbations, structure, values
 from evaluator.inputs.sizes import Sizes
@@ -57,13 +58,13 @@ class PreparedCases:
     cases: list[Case]
     tree: Any
     skipped: tuple[str, ...] = ()
+    foreseen: Foreseen = field(default_factory=Foreseen)
 
     def bytes_held(self) -> int:
-        """Return the device memory that the tensors hold."""
+        """Return the device memory that the cases' tensors hold."""
         inputs = [tensor for case in self.cases for tensor in case.tensors]
         targets = [tensor for case in self.cases for target in case.expected.targets for tensor in target.tensors()]
-        stored = (tensor.untyped_storage() for tensor in (*inputs, *targets))
-        return sum({storage.data_ptr(): storage.nbytes() for storage in stored}.values())
+        return sum(storages((*inputs, *targets)).values())
 
 
 def prepare_cases(
@@ -256,7 +257,7 @@ def _loosened(expected: Expected, varied: bool) -> Expected:
 class _Entry:
     prepared: PreparedCases
     parameters: dict[str, torch.Tensor]
-    bytes_held: int
+    bytes_held: int = 0
     seen_by: set[str] = field(default_factory=set)
 
 
@@ -304,18 +305,29 @@ class CaseCache:
 
         Those of other Problems make room. Those of the same do not: they are wanted as soon.
         """
-        if prepared is None or sizes.hidden or prepared.oracle.buffers or not self._has_room():
+        if prepared is None or sizes.hidden or prepared.oracle.buffers:
             return False
-        held = prepared.bytes_held()
-        own = sum(one.bytes_held for key, one in self._entries.items() if key[0] == problem.hash)
-        if own + held > self._most_bytes:
+        key, seen = (problem.hash, sizes.label), {candidate.hash} if candidate is not None else set()
+        kept = _Entry(prepared, dict(prepared.oracle.parameters), seen_by=seen)
+        if not self._reserve(key, kept, prepared.bytes_held()):
             return False
-        seen = {candidate.hash} if candidate is not None else set()
-        kept = _Entry(prepared, dict(prepared.oracle.parameters), held, seen)
-        self._entries[problem.hash, sizes.label] = kept
-        others = [key for key in self._entries if key[0] != problem.hash]
-        while sum(one.bytes_held for one in self._entries.values()) > self._most_bytes:
-            del self._entries[others.pop(0)]
+        self._entries[key] = kept
+        # By the key alone: a cycle of references would hold a device's memory until Python looks for cycles.
+        prepared.foreseen.reserve = lambda more: key in self._entries and self._reserve(key, self._entries[key], more)
+        return True
+
+    def _reserve(self, key: tuple[str, str], kept: _Entry, more: int) -> bool:
+        """Let an entry hold so many bytes more if they fit."""
+        entries = {**self._entries, key: kept}
+        if more > 0:
+            own = sum(one.bytes_held for (of, _), one in entries.items() if of == key[0])
+            if own + more > self._most_bytes or not self._has_room():
+                return False
+        kept.bytes_held += more
+        others = [other for other in self._entries if other[0] != key[0]]
+        held = sum(one.bytes_held for one in entries.values())
+        while held > self._most_bytes:
+            held -= self._entries.pop(others.pop(0)).bytes_held
         return True
 
     def clear(self) -> None:

@@ -108,6 +108,7 @@ class Checker:
             first_call_s=self.first_call_s,
             shape_contract=self._shape_contract,
             size_sequences=self._size_sequences,
+            foreseen=ready.foreseen,
         )
 
     def _run_checks(self, context: CheckContext) -> None:

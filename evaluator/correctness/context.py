@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +13,7 @@ import torch
 from evaluator.comparison.expected import Expected
 from evaluator.correctness.cases import Case
 from evaluator.correctness.compare_outputs import Comparison, Report
+from evaluator.correctness.foreseen import Foreseen, Step
 from evaluator.correctness.reference_faults import reference_must_work
 from evaluator.correctness.shape_contract import ShapeContract
 from evaluator.inputs import values
@@ -54,6 +55,7 @@ class CheckContext:
     first_call_s: float
     shape_contract: ShapeContract
     size_sequences: set[bool]
+    foreseen: Foreseen = field(default_factory=Foreseen)
     matched: Mapping[str, str] = field(default_factory=dict)
     first_calls: FirstCalls | None = None
 
@@ -131,6 +133,19 @@ class CheckContext:
         """Compare a call after loading the `matched` parameters and buffers, or all of them by default."""
         self.candidate.load_state(self.oracle.state_for(self.matched if matched is None else matched))
         self.compare_call(Case(name, tensors, expected, 0, borrowed_limits=borrowed_limits), tree)
+
+    def steps(self, check: str, make: Callable[[], Iterable[Step]]) -> Iterator[Step]:
+        """Yield the steps of a check that an earlier Candidate took, or make them."""
+        yield from self.foreseen.take(check, self.oracle, make)
+        with self.reference_must_work():
+            self.oracle.catch_up()
+
+    def take_step(self, step: Step) -> None:
+        """Load into the Candidate's module what the step says, call it, and compare. Raises Rejection."""
+        matched = {n: own for n, own in self.matched.items() if step.loaded is None or n in step.loaded}
+        self.call_after_load(
+            step.name, step.tensors, step.expected, matched, tree=step.tree, borrowed_limits=step.borrowed_limits
+        )
 
     def reference_must_work(self) -> AbstractContextManager[None]:
         """Raise ComparatorFailed for a fault of the reference within this block."""

@@ -13,6 +13,7 @@ from evaluator.device_session.compiling import CompileJob, Compiler
 from evaluator.device_session.pools import PoolCache
 from evaluator.devices.base import DeviceBackend
 from evaluator.devices.compilers import compiler_environment
+from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import EvaluatorError
 from evaluator.oracle.oracle import Oracle
 from evaluator.sandbox.pool import ChildPool
@@ -20,6 +21,7 @@ from evaluator.subject import Arguments, Subject
 from evaluator.types import DeviceKind, Problem, Workload
 
 _KEPT, _KEPT_NULL_CHILDREN = 18, 2
+_ROOMY_CORES = 2  # on so many the judge and a compiler do not wait for each other
 # Inductor compiles a program for each vector instruction set to try it; the flags in /proc/cpuinfo tell enough.
 _COMPILE_MODES = {"compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
 
@@ -72,6 +74,11 @@ class ComparatorCache:
     def paused(self) -> AbstractContextManager[None]:
         """Stop what compiles where it would disturb timing."""
         return nullcontext() if self._backend.compiles_beside else self._compiler.paused()
+
+    def held_back(self) -> AbstractContextManager[None]:
+        """Stop what compiles on the judge's only core. `get` goes on with what it is asked for."""
+        cpu = self._backend if isinstance(self._backend, CpuBackend) else None
+        return self._compiler.paused() if cpu is not None and len(cpu.others) < _ROOMY_CORES else nullcontext()
 
     def get(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Subject:
         """Return a child that runs a Baseline on a Workload with the oracle's parameters. Raise its fault."""

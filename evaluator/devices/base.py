@@ -74,6 +74,7 @@ class RoundRequest:
         look: Read those calls' inputs afterwards, too.
         watch: Count, as "ran" in the diagnostics, how often the child was seen in each function, where the device can
             tell. Such a round's time means nothing.
+        watch_at_us: Look once, so long after the start (None: all the time): a child may notice that it was stopped.
     """
 
     calls: Sequence[Sequence[torch.Tensor]]
@@ -85,6 +86,7 @@ class RoundRequest:
     link: Link | None = None
     look: bool = False
     watch: bool = False
+    watch_at_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +123,13 @@ class EarlyRead:
 @dataclass(frozen=True, slots=True)
 class SingleCallRound:
     """Calls that came one at a time: the time of each, and the elements read before its clock stopped. `round` has all
-    of their outputs; its own time means nothing."""
+    of their outputs; its own time means nothing. In `disturbed` calls other processes had the judge's or the child's
+    core."""
 
     round: Round
     times_us: Sequence[float]
     early: Sequence[EarlyRead]
+    disturbed: Sequence[bool]
 
 
 @dataclass(frozen=True, slots=True)

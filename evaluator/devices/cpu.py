@@ -32,7 +32,7 @@ from evaluator.errors import CageError, ChildFault
 from evaluator.languages import optional_versions
 from evaluator.sandbox import symbols
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess, Place
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _MAX_ROUND_BYTES = 96 << 20
@@ -51,7 +51,8 @@ _CAP_SYS_NICE = 23
 _RELEASE_S = 20.0
 _PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us
 _COPY_BYTES = 64 << 20
-_HAS_RUN_US = 20.0  # since the sample before; a process that is kept off its core would be sampled where it stopped
+_CODE_BYTES = 48  # of code at a sample: some ten instructions
+_GAP_S, _HAS_RUN_US = (0.00006, 0.0004), 50.0  # after it got its core; a stop alone costs the child some 20 us
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
 
 
@@ -177,7 +178,7 @@ class CpuBackend:
         before_us, faults = child.run_and_queue_us(), child.minor_faults()
         start = time.perf_counter_ns()
         child.thaw()
-        sampler = _Sampler(child) if request.watch else None
+        sampler = _Sampler(child, request.watch_at_us) if request.watch else None
         reply = child.request("cpu_round", timeout_s=request.timeout_s, meanwhile=sampler)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
@@ -234,7 +235,7 @@ class CpuBackend:
             raise LayoutError("the child was done before its calls were")
         replies, outputs, inputs = self._read_round(child, staged, reply, request)
         done = Round(plan=request.plan, wall_us=sum(grants.times_us), replies=replies, outputs=outputs, inputs=inputs)
-        return SingleCallRound(done, grants.times_us, grants.early)
+        return SingleCallRound(done, grants.times_us, grants.early, grants.disturbed)
 
     def _read_round(
         self, child: ChildProcess, staged: Staged, reply: Mapping[str, Any], request: RoundRequest
@@ -318,33 +319,54 @@ def _may_move_processes() -> bool:
 
 
 class _Sampler:
-    """Samples a child at random moments, some thousand times a second."""
+    """Samples a child at random moments, some thousand times a second.
 
-    def __init__(self, child: ChildProcess) -> None:
+    A moment comes soon after the child got its core: where others use the core, it would else be stopped before it had
+    moved. A sample counts if the child has run since the one before, and had not replied yet. The kernel tells for how
+    long it ran only when it is stopped.
+    """
+
+    def __init__(self, child: ChildProcess, only_at_us: float | None) -> None:
         self._child = child
-        self._seen: list[tuple[int, int]] = []
-        self._main: list[int] = []  # addresses of its first thread, in samples between which it has run
-        self._ran_us, _ = child.run_and_queue_us()
+        self._only_at = None if only_at_us is None else time.perf_counter() + only_at_us / 1e6
+        self._done = False
+        self._seen: list[tuple[int, Place]] = []
+        self._main: list[int] = []  # the first thread's address in each sample
+        self._start_us = self._before_us = child.total_ran_us()
+        self._arrivals = 0
 
     def __call__(self) -> None:
-        moment = time.perf_counter() + random.uniform(0.0, 0.0004)
+        if self._only_at is not None:
+            if not self._done and time.perf_counter() >= self._only_at:
+                self._look()
+            return  # the caller waits actively
+        if self._child.arrivals() == self._arrivals:
+            return
+        moment = time.perf_counter() + random.uniform(*_GAP_S)
         while time.perf_counter() < moment:  # a judge that sleeps wakes after the round where others use its core
             pass
-        look, pid = self._child.sample_program_counters(), self._child.pid
-        self._seen += [(process, address) for (process, _), address in look.items()]
-        ran_us, _ = self._child.run_and_queue_us()
-        if (pid, str(pid)) in look and ran_us - self._ran_us > _HAS_RUN_US:
-            self._main.append(look[pid, str(pid)])
-        self._ran_us = ran_us
+        self._look()
+
+    def _look(self) -> None:
+        found, pid, self._done = self._child.sample(_CODE_BYTES), self._child.pid, True
+        if not found.replied and found.ran_us - self._before_us > _HAS_RUN_US:
+            self._seen += [(process, place) for (process, _), place in found.places.items()]
+            first = found.places.get((pid, str(pid)))
+            self._main.append(0 if first is None else first.address)  # 0: it waits for others, or the kernel works
+        self._before_us, self._arrivals = found.ran_us, found.arrivals
 
     def diagnostics(self) -> dict[str, Any]:
-        """Return how often any thread was seen in each place ("ran"), how many samples found the child's first thread
-        at work ("looks"), and how many of those found it in the interpreter."""
+        """Return how often any thread was seen in each place ("ran"), with code that no file of this machine's holds
+        there ("foreign"); the number of samples ("looks"), how many of them found the first thread in the interpreter,
+        and for how long all of the child's processes ran."""
         pid = self._child.pid
+        ran, foreign = symbols.count_places(pid, self._seen)
         return {
-            "ran": symbols.count_places(pid, self._seen),
+            "ran": ran,
+            "foreign": foreign,
             "looks": len(self._main),
             "interpreted": symbols.count_in_interpreter(pid, self._main),
+            "active_us": self._child.total_ran_us() - self._start_us,
         }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -177,24 +176,36 @@ def _read(fd: int, start: int, spec: TensorSpec) -> torch.Tensor:
 
 
 def mark_aliases(child: ChildProcess, fd: int, claims: Sequence[dict[str, Any]]) -> None:
-    """Set "alias" in each claim to whether its tensor lies in any mapping that the child has of the memory file. The
-    kernel tells, not the child."""
+    """Set "alias" in each claim to whether any byte of its tensor lies in a mapping that the child has of the memory
+    file. The kernel tells, not the child. Raise LayoutError."""
     ranges = _mappings(child.pid, os.fstat(fd).st_ino)
     for claim in claims:
         start = claim.get("address")
-        claim["alias"] = type(start) is int and any(low <= start < high for low, high in ranges)
+        claim["alias"] = type(start) is int and _meets(start, _span_bytes(claim), ranges)
+
+
+def _meets(start: int, size: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(start < high and low < start + max(1, size) for low, high in ranges)
+
+
+def _span_bytes(claim: Mapping[str, Any]) -> int:
+    """Return the bytes from a tensor's first element to its last; 0 for one without strides, which is not read."""
+    return 0 if "type" in claim else TensorSpec.from_json({**claim, "offset": 0}).span_bytes
 
 
 def _mappings(pid: int, inode: int) -> list[tuple[int, int]]:
     wanted, found = str(inode), []
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
-            if _INPUTS not in line:  # hundreds are libraries
-                continue
-            fields = line.split(maxsplit=5)
-            if len(fields) == 6 and fields[4] == wanted and fields[5].startswith(_INPUTS):
-                low, _, high = fields[0].partition("-")
-                found.append((int(low, 16), int(high, 16)))
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise LayoutError(f"the child's mappings cannot be read: {error}") from error
+    for line in lines:
+        if _INPUTS not in line:  # hundreds are libraries
+            continue
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[4] == wanted and fields[5].startswith(_INPUTS):
+            low, _, high = fields[0].partition("-")
+            found.append((int(low, 16), int(high, 16)))
     return found
 
 

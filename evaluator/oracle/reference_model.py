@@ -23,7 +23,8 @@ class ReferenceModel:
     def __init__(
         self, problem: Problem, subject: Subject, sizes: Mapping[str, Any], generator: torch.Generator
     ) -> None:
-        self.problem, self.subject, self.sizes, self.generator = problem, subject, dict(sizes), generator
+        self.problem, self.sizes, self.generator = problem, dict(sizes), generator
+        self._subject, self._behind = subject, False
         self.init = subject.recipe("get_init_inputs", sizes, self._seed())
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         self._initial_parameters = self._fetched(self.names.parameters)
@@ -35,12 +36,23 @@ class ReferenceModel:
         self._changes_buffers: bool | None = None if self.buffers else False  # None: not known yet
         self.randomise_state()
 
+    @property
+    def subject(self) -> Subject:
+        """The reference's child, with the state that was loaded or assumed last."""
+        self.catch_up()
+        return self._subject
+
+    def catch_up(self) -> None:
+        """Give the child the state that was assumed."""
+        if self._behind:
+            self.load(self.parameters, self.buffers)
+
     def construct_again(
         self, subject: Subject, parameters: Mapping[str, torch.Tensor], generator: torch.Generator
     ) -> None:
         """Build the same Model with these parameters in a child that has dropped it. Later draws use
         another generator."""
-        self.subject, self.generator = subject, generator
+        self._subject, self._behind, self.generator = subject, False, generator
         self.names = subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
         self.load(dict(parameters), self.buffers)
 
@@ -90,8 +102,16 @@ class ReferenceModel:
 
     def load(self, parameters: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor]) -> None:
         """Load these parameters and buffers, and no others."""
-        self.parameters, self.buffers = parameters, buffers
-        self.subject.load_state({**parameters, **buffers})
+        self.parameters, self.buffers, self._behind = parameters, buffers, False
+        self._subject.load_state({**parameters, **buffers})
+
+    @property
+    def state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        return self.parameters, self.buffers
+
+    def assume(self, state: tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]) -> None:
+        """Have this state; the child gets it when it is asked next, or by `catch_up`."""
+        (self.parameters, self.buffers), self._behind = state, True
 
     @property
     def perturbable_names(self) -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Self
 
-from evaluator.cage import cgroup, monitor, seccomp
+from evaluator.cage import cgroup, freezer, monitor, seccomp
 from evaluator.cage.bare import CAGED, BareFolder
 from evaluator.cage.host import CageHost, memory_file
 from evaluator.cage.level import Level, levels
@@ -122,6 +122,12 @@ class ChildPool:
                 raise CageError("the pool is closed")
             child = self._fork(job) if self._level.mode is StartMode.FORK else self._spawn(job)
             self._children.add(child)
+        if not child.is_seen():
+            child.close()
+            raise CageError(
+                "the judge cannot see its children's processes, so it could not stop them: mount /proc without hidepid,"
+                " and use a kernel with CONFIG_PROC_CHILDREN"
+            )
         return child
 
     def close(self) -> None:
@@ -156,7 +162,7 @@ class ChildPool:
             else:
                 # The reason helps a reader of "namespaces are missing".
                 why = () if level.caged else tuple(failures)
-                self.isolation = level.isolation + why + _unfiltered()
+                self.isolation = level.isolation + why + _unfiltered() + _unmeasured()
                 return level
         asked = self._policy.minimum
         scope = "on this machine" if asked is Minimum.ANY else f"with the requested isolation ({asked})"
@@ -307,7 +313,7 @@ def _below(minimum: Minimum, level: Level) -> str:
         return (
             f"there are no namespaces, but {MINIMUM_VARIABLE}={minimum} requires them: install bubblewrap (see doctor)"
         )
-    lacking = (*level.isolation, *_unfiltered()) if minimum is Minimum.WHOLE else ()
+    lacking = (*level.isolation, *_unfiltered(), *_unmeasured()) if minimum is Minimum.WHOLE else ()
     return f"{MINIMUM_VARIABLE}=whole, but {lacking[0]}" if lacking else ""
 
 
@@ -315,6 +321,14 @@ def _unfiltered() -> tuple[str, ...]:
     if seccomp.program() is not None:
         return ()
     return (f"system calls: there is no filter for {platform.machine()}; sockets and kernel facilities are open",)
+
+
+def _unmeasured() -> tuple[str, ...]:
+    if freezer.tells_run_times():
+        return ()
+    return (
+        "run times: this kernel does not tell how long a process ran; one that continues while stopped is not found",
+    )
 
 
 def pack_files(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:

@@ -9,13 +9,13 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
 from evaluator.cage import freezer, monitor
-from evaluator.cage.memory import read_process_memory
+from evaluator.cage.memory import read_process_memory, read_process_pieces
 from evaluator.child.protocol import framing
 from evaluator.errors import (
     CageError,
@@ -42,6 +42,32 @@ class PendingRequest:
     ident: str
     timeout_s: float
     deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address in a program, and the code there; b"" where it cannot be read."""
+
+    address: int
+    code: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A stopped child: the place of each thread that is in no system call, by process and thread; whether it had
+    replied; for how long it had run, and how often it had got a core."""
+
+    places: Mapping[tuple[int, str], Place]
+    replied: bool
+    ran_us: float
+    arrivals: int
+
+
+def _code_at(pid: int, address: int, width: int) -> bytes:
+    try:
+        return read_process_pieces(pid, [address], width)
+    except OSError:
+        return b""
 
 
 class ChildProcess:
@@ -207,18 +233,36 @@ class ChildProcess:
         if frozen is not None:
             freezer.thaw(frozen.pids)
 
-    def sample_program_counters(self) -> dict[tuple[int, str], int]:
-        """Stop the child for a moment, and return the program counter of each thread, by process and thread."""
+    def sample(self, width: int) -> Sample:
+        """Stop the child for a moment, and return where its threads are, each with `width` bytes of code."""
         self.freeze()
         try:
-            return freezer.program_counters(self._root)
+            found = freezer.program_counters(self._root)
+            return Sample(
+                places={who: Place(address, _code_at(who[0], address, width)) for who, address in found.items()},
+                replied=self._channel.is_readable(),
+                ran_us=self.total_ran_us(),
+                arrivals=self.arrivals(),
+            )
         finally:
             self.thaw()
 
+    def arrivals(self) -> int:
+        """Return how often the child's threads have got a core so far."""
+        return freezer.total_arrivals(self._root)
+
     def run_and_queue_us(self) -> tuple[float, float]:
         """Return the run time and the run-queue time of the child's main thread so far."""
-        ran_ns, waited_ns = freezer.run_and_queue_ns(self.pid)
+        ran_ns, waited_ns = freezer.run_and_queue_ns(self.pid, self.pid)
         return ran_ns / 1000, waited_ns / 1000
+
+    def is_seen(self) -> bool:
+        """Return whether the judge finds the job's process below its root, as it has to for stopping it."""
+        return freezer.sees(self._root, self.pid)
+
+    def total_ran_us(self) -> float:
+        """Return the run time of all of the child's processes so far."""
+        return freezer.total_ran_ns(self._root) / 1000
 
     def minor_faults(self) -> int:
         """Return the number of the child's page faults so far."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ import numpy
 from evaluator.cage import bwrap
 from evaluator.cage.memory import read_process_pieces
 from evaluator.sandbox import vendor_code
+from evaluator.sandbox.process import Place
 
 _FUNCTION = 2  # STT_FUNC
 _TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
@@ -29,6 +31,8 @@ _LIBRARY = re.compile(
     re.IGNORECASE,
 )
 
+_UNKNOWN, _GENERATED, _OWN = "unknown", "generated code", "the candidate's own library"
+_FOREIGN = (_UNKNOWN, _GENERATED, _OWN)  # places whose code may have been taken from anywhere
 _INTERPRETER = re.compile(r"(lib)?python3(\.\d+)?")
 _COMPARED = 16  # bytes of code
 _COPIED = re.compile(rf"{_LIBRARY.pattern}|libtorch", re.IGNORECASE)
@@ -60,13 +64,14 @@ def executable_ranges(pid: int) -> list[Range]:
     return found
 
 
-def count_places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
-    """Count the addresses by place: "libtorch_cpu.so: mkl_blas_sgemm", "the candidate's own library".
+def count_places(pid: int, places: Iterable[tuple[int, Place]]) -> tuple[dict[str, int], Counter[Place]]:
+    """Count samples by place: "libtorch_cpu.so: mkl_blas_sgemm", "the candidate's own library". Return also those that
+    are in none of the machine's files by now: their code tells more than the mappings, which may have changed since.
 
-    Each address comes with its process; a helper process has mappings of its own. A copy of a vendor library that any
-    of the processes has mapped counts as seen twice, wherever the addresses are.
+    Each sample comes with its process; a helper process has mappings of its own. A copy of a vendor library that any
+    of the processes has mapped counts as seen twice, wherever the samples are.
     """
-    found = list(addresses)
+    found = list(places)
     ranges = {one: executable_ranges(one) for one in {pid, *(where for where, _ in found)}}
     counts: dict[str, int] = {}
     for one, mapped in ranges.items():
@@ -74,10 +79,13 @@ def count_places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, in
         counts |= {
             f"a copy of {Path(path).name}": 2 for path in vendor_code.find_copies(one, own) if _COPIED.search(path)
         }
-    for where, address in found:
-        place = _place(where, ranges[where], address)
-        counts[place] = counts.get(place, 0) + 1
-    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+    foreign: Counter[Place] = Counter()
+    for where, place in found:
+        name = _place(where, ranges[where], place.address)
+        counts[name] = counts.get(name, 0) + 1
+        if name in _FOREIGN:
+            foreign[place] += 1
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1])), foreign
 
 
 def count_in_interpreter(pid: int, addresses: Sequence[int]) -> int:
@@ -97,6 +105,16 @@ def _is_as_in_file(pid: int, mapped: Range, address: int) -> bool:
         return False
 
 
+def copied_places(foreign: Mapping[Place, int]) -> dict[str, int]:
+    """Count samples of code that is a vendor library's, word by word, wherever it lies: "a copy of libopenblas.so"."""
+    counts: dict[str, int] = {}
+    for place, path in vendor_code.find_pieces(foreign).items():
+        name = f"a copy of {Path(path).name}"
+        if _COPIED.search(name):
+            counts[name] = counts.get(name, 0) + foreign[place]
+    return counts
+
+
 def is_library(place: str) -> bool:
     """Return true for a place in a vendor library. A copy of libtorch counts: it serves no other purpose."""
     return _LIBRARY.search(place) is not None or place.startswith("a copy of libtorch")
@@ -105,14 +123,14 @@ def is_library(place: str) -> bool:
 def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
     found = next((r for r in ranges if r.low <= address < r.high), None)
     if found is None:
-        return "unknown"
+        return _UNKNOWN
     name = Path(found.path).name
     if not found.path or found.path.startswith("[anon"):
-        return "generated code"
+        return _GENERATED
     if _is_own(pid, found.path):
         vendor = vendor_code.find_original(pid, found.low, found.high, found.offset)
         if vendor is None:
-            return "the candidate's own library"
+            return _OWN
         symbol = _symbol(vendor, address - found.low + found.offset)
         return f"a copy of {Path(vendor).name}: {symbol}" if symbol else f"a copy of {Path(vendor).name}"
     symbol = _symbol(found.path, address - found.low + found.offset)
@@ -133,9 +151,15 @@ def _is_our_library(pid: int, path: str) -> bool:
     files are compared.
     """
     try:
-        return bwrap.shown_below_own_mounts(path) and Path(f"/proc/{pid}/root{path}").samefile(path)
+        return _is_shown(path) and Path(f"/proc/{pid}/root{path}").samefile(path)
     except OSError:
         return False
+
+
+@lru_cache(maxsize=256)
+def _is_shown(path: str) -> bool:
+    """Return `bwrap.shown_below_own_mounts`, which looks for this Python's folders each time: they stay as they are."""
+    return bwrap.shown_below_own_mounts(path)
 
 
 def _symbol(path: str, offset: int) -> str | None:

@@ -5,18 +5,25 @@ The judge compares a child's mapped code with the vendor libraries on its own di
 
 from __future__ import annotations
 
+import itertools
+import mmap
 import os
 import re
 import struct
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy
+
 from evaluator.cage.memory import read_process_memory
+from evaluator.sandbox.process import Place
 
 _PAGE = 4096
+_PIECE_BYTES = 32  # that two programs hardly share by chance
+_MOST_PIECES, _SEARCHED_PIECES = 64, 4
 _LOOKS = 5  # pages to compare
 _LEAST_BYTES = 64 << 10  # a vendor library's code is larger
 _EXECUTABLE = 1  # PF_X
@@ -68,6 +75,39 @@ def _is_same(pid: int, low: int, code: Code) -> bool:
     except OSError:
         return False
     return True
+
+
+def find_pieces(places: Mapping[Place, int]) -> dict[Place, str]:
+    """Return the vendor library of pieces of code, the commonest ones, wherever these lie in memory by now.
+
+    Whole pages are found in any library. Code that was moved by less is looked for in some pieces only, since that
+    reads every library from end to end.
+    """
+    whole = [place for place in sorted(places, key=lambda place: -places[place]) if len(place.code) >= _PIECE_BYTES]
+    found: dict[Place, str] = {}
+    for path, segments in itertools.groupby(code_segments(), key=lambda code: code.path):
+        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+            for code in segments:
+                end = min(len(data), code.offset + code.mapped)
+                for rank, place in enumerate(whole[:_MOST_PIECES]):
+                    if place not in found and (
+                        _lies_at(data, code.offset, end, place)
+                        or (rank < _SEARCHED_PIECES and data.find(place.code, code.offset, end) >= 0)
+                    ):
+                        found[place] = path
+    return found
+
+
+def _lies_at(data: mmap.mmap, start: int, end: int, place: Place) -> bool:
+    """Return whether a page of a file has that code where its page in memory has it."""
+    first = start + place.address % _PAGE
+    count = max(0, end - len(place.code) - first) // _PAGE + 1
+    if first + len(place.code) > end:
+        return False
+    words = numpy.ndarray((count,), "<u8", data, first, (_PAGE,))
+    same = numpy.flatnonzero(words == int.from_bytes(place.code[:8], "little")).tolist()
+    del words
+    return any(data[at : at + len(place.code)] == place.code for at in (first + _PAGE * page for page in same))
 
 
 @cache

@@ -30,14 +30,14 @@ from evaluator.stages.confirm_times import (
 from evaluator.stages.fresh_processes import EAGER, FreshProcesses
 from evaluator.stages.judge import Judge
 from evaluator.stages.outcomes import Origin
-from evaluator.stages.promotion import decide
+from evaluator.stages.promotion import Decision, decide, unchecked_in_words
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing.protocol import Promotion
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
 from evaluator.tools.target_application import TargetApplication, add_small_calls
-from evaluator.types import BaselineReport, Candidate, Evaluation, Problem, Stage, Verdict, Workload
+from evaluator.types import BaselineReport, Candidate, DeviceKind, Evaluation, Problem, Stage, Verdict, Workload
 
 
 def confirm(
@@ -79,7 +79,11 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
             processes.wait()
         timer = ConfirmTimer(judge.session, trial, reference, protocol, processes, spent, _teller(judge, trial))
         found = [timer.run(workload, protocol.process_pairs) for workload in trial.shown]
-        hidden = [timer.run(workload, protocol.hidden_pairs) for workload in trial.held_out]
+        promising = _decision(trial, found, [], protocol.promotion).promote
+        for times in found if promising else ():  # else nothing turns on what could not be checked
+            timer.look_again(times)
+        most = protocol.process_pairs if promising else 0
+        hidden = [timer.run(workload, protocol.hidden_pairs, most=most) for workload in trial.held_out]
     evidence = {**checked.evidence, "seconds": spent.rounded(), "judge_has_own_core": _has_own_core(judge)}
     return _result(trial, judge.origin, screened, found, hidden, evidence, checked.resources, protocol.promotion)
 
@@ -174,6 +178,31 @@ def _run_tools(judge: Judge, application: TargetApplication | None, why_not: str
     return found, counters.resources(kernels, why)
 
 
+def _against(trial: Trial) -> str:
+    return CHAMPION if trial.champion is not None else "fastest"
+
+
+def _decision(
+    trial: Trial, found: Sequence[RepeatedTimes], hidden: Sequence[RepeatedTimes], promotion: Promotion
+) -> Decision:
+    """Decide about promotion by the times alone."""
+    on_held_out = [(t.workload, t.log_ratios[CHAMPION if trial.champion is not None else EAGER]) for t in hidden]
+    again = [(t.workload, t.log_ratios[AGAIN]) for t in found]
+    resolutions = [] if is_restricted(trial.candidate.source) else [times.resolution for times in found]
+    name = "the champion" if trial.champion is not None else "the fastest baseline"
+    logs = log_ratios_by_comparator(found)[_against(trial)]
+    return decide(logs, again, on_held_out, resolutions, promotion, name=name)
+
+
+def _unchecked(trial: Trial, times: RepeatedTimes) -> dict[str, str]:
+    """Return the checks of a Workload that could not look, with the reasons: nothing is promoted without them."""
+    found = dict(times.unchecked)
+    # A GPU may have no room for plain loops.
+    if trial.kind is DeviceKind.CPU and not times.opinion.is_about(times.fastest):
+        found["plain_loop"] = f"{times.fastest} failed there"
+    return found
+
+
 def _result(
     trial: Trial,
     origin: Origin,
@@ -187,23 +216,22 @@ def _result(
     evidence["third_opinion"] = {times.workload.name: times.opinion.told(times.official_us()) for times in found}
     for times in found:
         times.heed()
-    logs = log_ratios_by_comparator(found)
-    against = CHAMPION if trial.champion is not None else "fastest"
-    on_held_out = [(t.workload, t.log_ratios[CHAMPION if trial.champion is not None else EAGER]) for t in hidden]
-    again = [(t.workload, t.log_ratios[AGAIN]) for t in found]
     plain = is_restricted(trial.candidate.source)
-    resolutions = [] if plain else [times.resolution for times in found]
-    name = "the champion" if trial.champion is not None else "the fastest baseline"
-    decision = decide(logs[against], again, on_held_out, resolutions, promotion, name=name)
+    decision = _decision(trial, found, hidden, promotion)
     if not (plain or evidence["judge_has_own_core"]):
         decision = decision.refused(
             "with a thread on every core nobody can check that it does its work in each call: use fewer threads, or a"
             " file that cannot reach the harness"
         )
+    unchecked = {times.workload.name: _unchecked(trial, times) for times in found}
+    for why in unchecked_in_words(unchecked):
+        decision = decision.refused(why)
+    if any(unchecked.values()):
+        evidence["unchecked"] = unchecked
     evidence["promote"] = decision.promote
     pairs = len(found[0].measurements)
-    evidence["confirm"] = {**decision.evidence(), "against": against, "process_pairs": pairs, "plain": plain}
+    evidence["confirm"] = {**decision.evidence(), "against": _against(trial), "process_pairs": pairs, "plain": plain}
     note = "" if decision.promote else f"not promoted: {'; '.join(decision.why_not)}"
     measurements = [times.merged() for times in found]
-    ratios = speedups(logs, len(found))
+    ratios = speedups(log_ratios_by_comparator(found), len(found))
     return outcomes.passed(trial, origin, screened, evidence, measurements, ratios, resources=resources, note=note)

@@ -13,6 +13,7 @@ import torch
 
 from evaluator.device_session import DeviceSession
 from evaluator.oracle.oracle import Oracle
+from evaluator.screening import libraries
 from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.fresh_processes import EAGER, FreshProcesses, ProcessSet
@@ -20,14 +21,24 @@ from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing import stats, third_opinion
-from evaluator.timing.bench import Bench
+from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import CLOSE_LOOKS
-from evaluator.timing.protocol import TimingProtocol
+from evaluator.timing.protocol import Promotion, TimingProtocol
 from evaluator.timing.third_opinion import ThirdOpinion
-from evaluator.types import Adjustment, BaselineTime, Candidate, Interval, Measurement, Stage, Workload
+from evaluator.types import (
+    Adjustment,
+    BaselineTime,
+    Candidate,
+    Interval,
+    LibraryPolicy,
+    Measurement,
+    Stage,
+    Workload,
+)
 
 AGAIN, CANDIDATE, CHAMPION = "again", "candidate", "champion"
+_MORE_LOOKS = 2  # where integrity checks could not look
 Tell = Callable[[Workload, int], None]
 """Is told before each repetition: the Workload, and the repetition's number from 0."""
 
@@ -55,7 +66,7 @@ class RepeatedTimes:
     """The repetitions of one Workload: a log ratio per repetition and comparator, and samples to show.
 
     `slower` has the factors by which integrity checks slowed contenders in the repetition that they looked at, number
-    `looked_at`; None: none was looked at.
+    `looked_at`; None: none was looked at. `unchecked` are the checks that could not look there, with the reasons.
     """
 
     workload: Workload
@@ -65,6 +76,7 @@ class RepeatedTimes:
     measurements: list[Measurement] = field(default_factory=list)
     resolution: float = 0.0  # the largest over the Candidate's repetitions
     slower: dict[str, float] = field(default_factory=dict)
+    unchecked: Mapping[str, str] = field(default_factory=dict)
     opinion: ThirdOpinion = field(default_factory=ThirdOpinion)
     adjustments: tuple[Adjustment, ...] = ()  # by it
 
@@ -88,18 +100,40 @@ class RepeatedTimes:
                 self.log_ratios.setdefault(contender.name, []).append(statistics.median(logs))
         self.resolution = max(self.resolution, bench.resolution(CANDIDATE))
         if len(self.measurements) == self.looked_at:
-            self.slower = {c.name: _slower(c) for c in bench.contenders}
+            self.look_closely(bench)
         self.measurements.append(bench.measurement(CANDIDATE, modes, floor_us))
+
+    def look_closely(self, bench: Bench) -> None:
+        """Note what the integrity checks found in a repetition that they looked at closely."""
+        self.slower = {c.name: _slower(c) for c in bench.contenders}
+        self.unchecked = next(dict(c.unchecked) for c in bench.contenders if c.name == CANDIDATE)
+
+    def look_again(self, bench: Bench) -> None:
+        """Do the same for processes that are no repetition, after `spread_adjustments`: what they are slowed by more is
+        added to all repetitions."""
+        before = self.slower
+        self.look_closely(bench)
+        self.slower = {name: max(factor, before.get(name, 1.0)) for name, factor in self.slower.items()}
+        self._slow_by({name: factor / before.get(name, 1.0) for name, factor in self.slower.items()}, but=None)
+
+    def is_unclear(self, promotion: Promotion) -> bool:
+        """Return whether more repetitions would tell if the Candidate is slower here."""
+        name = CHAMPION if CHAMPION in self.log_ratios else EAGER
+        value, interval = stats.ratio_interval(self.log_ratios[name])
+        return value < promotion.worst_workload <= interval.high
 
     def spread_adjustments(self) -> None:
         """Slow every repetition as the one that was looked at closely: which one it is, no child knows."""
-        own = math.log(self.slower.get(CANDIDATE, 1.0))
+        self._slow_by(self.slower, but=self.looked_at)
+
+    def _slow_by(self, slower: Mapping[str, float], *, but: int | None) -> None:
+        own = math.log(slower.get(CANDIDATE, 1.0))
         for name, logs in self.log_ratios.items():
-            more = math.log(self.slower.get(name, 1.0)) - own
-            self.log_ratios[name] = [log if i == self.looked_at else log + more for i, log in enumerate(logs)]
+            more = math.log(slower.get(name, 1.0)) - own
+            self.log_ratios[name] = [log if i == but else log + more for i, log in enumerate(logs)]
         for name, times in self.rounds.items():
-            factor = self.slower.get(name, 1.0)
-            self.rounds[name] = [us if i == self.looked_at else us * factor for i, us in enumerate(times)]
+            factor = slower.get(name, 1.0)
+            self.rounds[name] = [us if i == but else us * factor for i, us in enumerate(times)]
 
     def official_us(self) -> dict[str, float]:
         return {name: statistics.median(times_us) for name, times_us in self.rounds.items()}
@@ -180,12 +214,47 @@ class ConfirmTimer:
         late = [m for m in self.trial.baseline.pending if comparators.works(problem, workload, m, oracle)]
         return list(dict.fromkeys([*known, *late]))
 
-    def run(self, workload: Workload, repetitions: int) -> RepeatedTimes:
+    def run(self, workload: Workload, repetitions: int, *, most: int = 0) -> RepeatedTimes:
         """Time a Workload. Raises Rejection, ComparatorFailed.
 
         In one secret repetition every kind of adversarial values is rehearsed, and in one the integrity checks look
-        closely: no child knows in which.
+        closely: no child knows in which. There are up to `most` repetitions while it is not clear whether the Candidate
+        is slower here.
         """
+        rehearsed = self._secret_below(repetitions)
+        times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
+        with self._benched(workload) as (bench, oracle, modes, compiled):
+            for repetition in range(max(repetitions, most)):
+                if repetition >= repetitions and not times.is_unclear(self.protocol.promotion):
+                    break
+                self.tell(workload, min(repetition, repetitions - 1))
+                first = repetition < self.protocol.first_pairs
+                timed = modes if first or not self._is_eager_slow(times) else [m for m in modes if m != EAGER]
+                with self._turn(bench, repetition, oracle, timed, compiled):
+                    closely = repetition == times.looked_at
+                    self._time(bench, rehearse=repetition == rehearsed, closely=closely)
+                    times.note(bench, timed, copy_floor_us(self.session.backend, bench.bytes_moved))
+                    if first and not workload.held_out:
+                        with self.spent.on("plain_loops"):
+                            times.opinion.note(bench.plain_loops(without={AGAIN}, profile=repetition == 0))
+        times.spread_adjustments()
+        return times
+
+    def look_again(self, times: RepeatedTimes) -> None:
+        """Look closely in further processes while a check could not look. Raises Rejection, ComparatorFailed."""
+        if not times.unchecked:
+            return
+        with self._benched(times.workload) as (bench, oracle, modes, compiled):
+            for repetition in range(_MORE_LOOKS):
+                with self._turn(bench, repetition, oracle, modes, compiled):
+                    self._time(bench, rehearse=False, closely=True)
+                    times.look_again(bench)
+                if not times.unchecked:
+                    break
+
+    @contextmanager
+    def _benched(self, workload: Workload) -> Iterator[tuple[Bench, Oracle, Sequence[str], Sequence[Contender]]]:
+        """Yield a Bench with the device held, the oracle, the Baselines' modes, and those of them that are compiled."""
         trial = self.trial
         with self.spent.on("inputs"):
             oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
@@ -193,8 +262,6 @@ class ConfirmTimer:
             modes = self.modes(workload, oracle)
         with self.spent.on("inputs"):
             bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
-        rehearsed = self._secret_below(repetitions)
-        times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
         try:
             with self.spent.on("baselines"):
                 compiled = [
@@ -203,30 +270,30 @@ class ConfirmTimer:
                     if mode != EAGER
                 ]
             with self.session.exclusive():
-                for repetition in range(repetitions):
-                    self.tell(workload, repetition)
-                    first = repetition < self.protocol.first_pairs
-                    timed = modes if first or not self._is_eager_slow(times) else [m for m in modes if m != EAGER]
-                    with ExitStack() as turn:
-                        with self.spent.on("processes"), self.session.sharing.released():
-                            subjects = turn.enter_context(self.processes.turn(repetition))
-                            bench.replace([*self._contenders(subjects, oracle, timed), *compiled])
-                        rules = replace(
-                            self.protocol.confirm,
-                            rehearse=repetition == rehearsed,
-                            closely=repetition == times.looked_at,
-                        )
-                        with self.spent.on("closely" if rules.closely else "timing"):
-                            bench.run(rules)
-                        times.note(bench, timed, copy_floor_us(self.session.backend, bench.bytes_moved))
-                        if first and not workload.held_out:
-                            with self.spent.on("plain_loops"):
-                                times.opinion.note(bench.plain_loops(without={AGAIN}, profile=repetition == 0))
-                        bench.replace(compiled)
+                yield bench, oracle, modes, compiled
         finally:
             bench.close()
-        times.spread_adjustments()
-        return times
+
+    @contextmanager
+    def _turn(
+        self, bench: Bench, repetition: int, oracle: Oracle, modes: Sequence[str], compiled: Sequence[Contender]
+    ) -> Iterator[None]:
+        """Time the processes of a repetition meanwhile."""
+        with ExitStack() as turn:
+            with self.spent.on("processes"), self.session.sharing.released():
+                subjects = turn.enter_context(self.processes.turn(repetition))
+                bench.replace([*self._contenders(subjects, oracle, modes), *compiled])
+            yield
+            bench.replace(compiled)
+
+    def _time(self, bench: Bench, *, rehearse: bool, closely: bool) -> None:
+        """Time a repetition. Raises Rejection, ComparatorFailed."""
+        rules = replace(self.protocol.confirm, rehearse=rehearse, closely=closely)
+        strict = self.trial.problem.allow_library is LibraryPolicy.FORBIDDEN
+        sampled = SampledContender(CANDIDATE, self.protocol.library_sampling) if closely and strict else None
+        with self.spent.on("closely" if closely else "timing"):
+            seen = bench.run(rules, sampled)
+        libraries.check_policy(self.trial.problem, libraries.sampled_libraries(seen), Stage.INTEGRITY)
 
     def _is_eager_slow(self, times: RepeatedTimes) -> bool:
         """Return True if eager is much slower than another Baseline in the repetitions so far."""

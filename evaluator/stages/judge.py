@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from evaluator.stages import memory_shortage, outcomes
 from evaluator.stages.candidate_children import CandidateChildren, compiled_kernels
 from evaluator.stages.check import CheckStage
 from evaluator.stages.outcomes import Origin
+from evaluator.stages.promotion import unchecked_in_words
 from evaluator.stages.time_candidate import Times, look, prepare_comparators, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
@@ -32,7 +34,8 @@ from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, 
 
 Done = TypeVar("Done")
 Tell = Callable[..., None]
-_CASE_SHARE, _CASE_BYTES = 1 / 8, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
+_CASE_SHARE = 1 / 8  # of a GPU's memory: for the CaseCache
+_HOST_SHARE, _MOST_HOST_BYTES = 1 / 24, 1 << 30  # the same of a machine's memory, on a CPU
 _FREE_SHARE = 1 / 2  # of a GPU's memory: cases are kept while that much is free
 
 
@@ -54,6 +57,7 @@ class Judge:
         self._versions = backend.environment()
         self.lost = self.suspicious = False
         self.compiles_ahead = False  # Baselines compile during admission, since a search comes next
+        self._begun_with = ""  # the hash of the Problem whose Candidate was right last
         self.expected: Problem | None = None  # Candidates of it are likely to come next
         self.tell: Tell = silent  # told what the judge is doing, for people who wait
         self.session.on_wait = lambda: self.tell(stage="wait")
@@ -61,7 +65,7 @@ class Judge:
         cases = (
             CaseCache(int(memory_bytes * _CASE_SHARE), lambda: (backend.free_bytes() or 0) > memory_bytes * _FREE_SHARE)
             if memory_bytes
-            else CaseCache(_CASE_BYTES)
+            else CaseCache(min(_MOST_HOST_BYTES, int(_host_bytes() * _HOST_SHARE)))
         )
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
         self.check_stage = CheckStage(self.session, self.children, cases)
@@ -127,12 +131,22 @@ class Judge:
         def work() -> Evaluation:
             self.backend.trim()
             self.session.children.prestarted.begin()
-            return self.with_retries(problem, lambda: self._judge(trial))
+            with self._first_verdict_first(trial):
+                return self.with_retries(problem, lambda: self._judge(trial))
 
         try:
             return self.evaluate(trial, work)
         except (RuntimeError, TypeError, IndexError) as error:
             return self.internal_error(trial, outcomes.refused_by_torch(error))
+
+    @contextmanager
+    def _first_verdict_first(self, trial: Trial) -> Iterator[None]:
+        """Where Baselines compile on the judge's core, let them wait until a Problem's first right Candidate has its
+        times: it is not timed against these. A confirmation waits for them."""
+        waits = trial.baseline is not None and bool(trial.baseline.pending) and trial.problem.hash != self._begun_with
+        with self.session.comparators.held_back() if waits else nullcontext():
+            yield
+        self._begun_with = trial.problem.hash
 
     def _judge(self, trial: Trial) -> Evaluation:
         with trial.clock.during(Stage.SCREEN):
@@ -164,8 +178,9 @@ class Judge:
                 times = time_candidate(self.session, trial, subject, reference, self.protocol)
             resources |= {"ran": symbols.shares(times.ran), "operations": report.operations}
             screened = _with_libraries(trial, screened, named, self._libraries_seen(trial, subject, reference, times))
+        note = "; ".join(unchecked_in_words(times.unchecked()))
         return outcomes.passed(
-            trial, self.origin, screened, evidence, times.measurements, times.ratios(), resources=resources
+            trial, self.origin, screened, evidence, times.measurements, times.ratios(), resources=resources, note=note
         )
 
     def _look(self, trial: Trial, subject: Subject, checker: Checker, reference: Subject) -> Times | None:
@@ -249,6 +264,10 @@ class Judge:
             if why:
                 raise EvaluatorError(f"{why}. The judge has to be restarted")
             self.suspicious = False
+
+
+def _host_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _screen_for_device(trial: Trial) -> Screened:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from evaluator.timing import stats
 from evaluator.timing.protocol import STANDARD, Promotion
-from evaluator.types import Workload
+from evaluator.types import Interval, Workload
 
 Logs = Sequence[tuple[Workload, Sequence[float]]]
 """Log ratios by Workload, one for each repetition."""
 _HELD_OUT = "a held-out workload"
+_CHECKED = {  # what a check looks at, in words
+    "own_loops": "whether our loop makes its calls",
+    "single_calls": "whether it does its work in each call",
+    "libraries": "whether it calls libraries, which the problem forbids,",
+    "repeated_integers": "whether it is as fast on integers that it has not seen",
+    "plain_loop": "its time in a plain loop",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,7 @@ def decide(
 
     The bound must exceed 1 + the largest of three: the least gain, the spread of equal kernels on this device, and the
     gain that a child could get from a faster harness (`resolutions` per Workload, weighted as the ratios are). No
-    Workload may be slower. A slower held-out one is reported without its name and ratio.
+    Workload may be slower, or so noisy that nobody knows. A held-out one is reported without its name and ratio.
     """
     logs = _headline(against)
     bound = stats.lower_bound(logs, promotion.confidence)
@@ -68,12 +75,18 @@ def decide(
     worse = [(w, value) for w, value, interval in ratios if interval.high < promotion.worst_workload]
     gain = math.exp(statistics.fmean(logs))
     reasons = []
+    unclear = [
+        (w, interval)
+        for w, value, interval in ratios
+        if value < promotion.worst_workload <= interval.high and interval.low < promotion.unclear_workload
+    ]
     if bound <= threshold:
         reasons.append(
             f"{gain:.3f}x {name} was measured, but only {bound:.3f}x is sure ({promotion.confidence:.1%}); more than "
             f"{threshold:.3f}x is asked{_asked(promotion, spread, resolution)}"
         )
     reasons += _slower(worse, promotion.worst_workload)
+    reasons += _unclear(unclear)
     return Decision(
         promote=not reasons,
         gain=gain,
@@ -103,6 +116,29 @@ def _slower(worse: Sequence[tuple[Workload, float]], least: float) -> list[str]:
     if len(shown) < len(worse):
         found.append(f"it is slower on {_HELD_OUT}")
     return found
+
+
+def _unclear(unclear: Sequence[tuple[Workload, Interval]]) -> list[str]:
+    found = [
+        f"it could not be measured whether it is slower on {workload.name}: {interval.low:.2f}x to {interval.high:.2f}x"
+        for workload, interval in unclear
+        if not workload.held_out
+    ]
+    if len(found) < len(unclear):
+        found.append(f"it could not be measured whether it is slower on {_HELD_OUT}: its times vary too much")
+    return found
+
+
+def unchecked_in_words(found: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Say which checks could not look, and why, on which Workloads."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for workload, reasons in found.items():
+        for check, why in reasons.items():
+            by_reason.setdefault((check, why), []).append(workload)
+    return [
+        f"{_CHECKED.get(check, check)} could not be checked on {', '.join(names)}: {why}"
+        for (check, why), names in by_reason.items()
+    ]
 
 
 def _headline(parts: Logs) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -30,10 +30,14 @@ class Times:
 
     measurements: list[Measurement] = field(default_factory=list)
     logs: dict[str, list[tuple[Workload, list[float]]]] = field(default_factory=dict)
-    ran: dict[str, int] = field(default_factory=dict)
+    ran: Mapping[str, int] = field(default_factory=dict)
 
     def ratios(self) -> list[Ratio]:
         return speedups(self.logs, len(self.measurements))
+
+    def unchecked(self) -> dict[str, Mapping[str, str]]:
+        """Return the checks that could not look, by Workload, with the reasons."""
+        return {one.workload: one.diagnostics["unchecked"] for one in self.measurements}
 
     def add(self, session: DeviceSession, workload: Workload, bench: Bench, modes: Sequence[str]) -> None:
         """Add a Workload's measurement and ratios."""
@@ -50,17 +54,17 @@ def time_candidate(
 ) -> Times:
     """Time a constructed Candidate on every shown Workload. Raises Rejection, ComparatorFailed.
 
-    Adversarial values are rehearsed on every Workload, for a `quick` trial on a secret one of them: a confirmation
-    rehearses on all.
+    Adversarial values are rehearsed on every Workload, for a `quick` trial on a secret one of them, where its process
+    is sampled, too: a confirmation does both on all.
     """
     times = Times()
     secret = int(torch.randint(len(trial.shown), (1,), generator=trial.generator))
     strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
-    for workload in trial.shown:
+    for number, workload in enumerate(trial.shown):
         ending = ["candidate"] if workload is trial.shown[-1] else []
         with _benched(session, trial, workload, subject, reference, protocol, ending) as (bench, modes):
             plan = protocol.library_sampling if strict else protocol.brief_sampling
-            sampled = None if times.ran else SampledContender("candidate", plan)
+            sampled = None if number < secret or times.ran else SampledContender("candidate", plan)
             rules = protocol.judge
             if trial.quick and workload is not trial.shown[secret]:
                 rules = replace(rules, rehearse=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -20,18 +20,17 @@ from evaluator.device_session import DeviceSession
 from evaluator.devices.base import PlainLoop, Round, RoundPlan
 from evaluator.errors import ComparatorFailed
 from evaluator.oracle.oracle import Oracle
-from evaluator.screening import libraries
 from evaluator.timing import stats
 from evaluator.timing.contender import Contender
-from evaluator.timing.contender_round import ContenderRound, compared_calls
+from evaluator.timing.contender_round import ContenderRound
 from evaluator.timing.integrity import CHECKS, CLOSE_LOOKS
 from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.overhead import most_share
 from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
 from evaluator.timing.rounds import Rounds, ends_after
+from evaluator.timing.sampling import sample_functions
 from evaluator.types import BaselineTime, Clock, DeviceKind, Measurement, Workload
 
-_SAMPLED_ROUNDS_VERIFIED = 4  # one in so many of the rounds in which a child is sampled
 _LEAST_NET_OF_GRAPH, _LEAST_NET_OF_CALLS = 0.02, 0.5  # net share of a round's wall time, when rounds are planned
 
 
@@ -79,7 +78,7 @@ class Bench:
         self._rounds.close()
         self._release(ending)
 
-    def run(self, rules: Rules, sampled: SampledContender | None = None) -> dict[str, int]:
+    def run(self, rules: Rules, sampled: SampledContender | None = None) -> Mapping[str, int]:
         """Time pairs until the rules are met, then run the integrity checks. Return how often the `sampled` contender
         was seen in each function. Raise Rejection or ComparatorFailed."""
         if not self.contenders:
@@ -87,7 +86,7 @@ class Bench:
         self._racing = rules.racing
         self._warm_up(rules)
         self._pairs(rules, rehearse_at=self._rounds.secret_below(rules.least_pairs) if rules.rehearse else -1)
-        seen: dict[str, int] = {}
+        seen: Mapping[str, int] = {}
         if sampled:
             with self._released_device():  # here, while it is prepared for such rounds
                 seen = self.sample_functions(sampled.name, sampled.plan)
@@ -190,29 +189,9 @@ class Bench:
         """Let others use the device meanwhile. A confirmation keeps it to itself all the time."""
         return self._rounds.session.sharing.released() if self._racing else nullcontext()
 
-    def sample_functions(self, name: str, plan: SamplingPlan) -> dict[str, int]:
-        """Return how often a contender was seen in each function during a few more rounds. They are not timed, and a
-        secret part of them is verified. Empty where the device cannot tell. Raise Rejection."""
-        rounds, contender = self._rounds, self._contender(name)
-        seen: dict[str, int] = {}
-        end = time.monotonic() + plan.span_s
-        while True:
-            inputs = rounds.new_inputs(self._plans[-1].calls)
-            read = compared_calls(contender, self._plans[-1].calls)
-            done = rounds.run(contender, inputs, self._plans[-1], read=read, watch=True)
-            if not seen or rounds.secret_below(_SAMPLED_ROUNDS_VERIFIED) == 0:
-                rounds.verifier.verify(ContenderRound(contender, inputs, done))
-            for place, count in done.diagnostics.get("ran", {}).items():
-                seen[place] = seen.get(place, 0) + count
-            told = plan.until_library and bool(libraries.sampled_libraries(seen))
-            if (
-                "ran" not in done.diagnostics
-                or told
-                or sum(seen.values()) >= plan.most_samples
-                or time.monotonic() > end
-            ):
-                break
-        return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
+    def sample_functions(self, name: str, plan: SamplingPlan) -> Mapping[str, int]:
+        """Return how often a contender was seen in each function (`timing.sampling`). Raise Rejection."""
+        return sample_functions(self._rounds, self._contender(name), self._plans[-1], plan)
 
     def plain_loops(self, *, without: Collection[str] = (), profile: bool = False) -> dict[str, PlainLoop]:
         """Return the times of all calls in plain loops, after `run`, of contenders that are not named in `without`.
@@ -322,6 +301,8 @@ class Bench:
                 "bytes_moved": self.bytes_moved,
                 "attainable_share": None if floor_us is None else round(floor_us / one.official_us(), 4),
                 "single_calls": one.single_calls,
+                "own_loops": one.own_loop,
+                "unchecked": dict(one.unchecked),
                 "unseen_draws": one.fresh_draws,
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,

@@ -25,8 +25,9 @@ class Contender:
     A `suspect` runs a submitted file (a Candidate, a Champion), and all of its outputs are compared. A `sampled` one is
     a Candidate's second process, and one call a round is compared. A `plain` one runs a file that cannot reach the
     harness (`screening.restricted`). `buffers` are the reference's under this child's names; rounds of a module with
-    memory start from them. Integrity checks append to `adjustments`, and leave evidence in `single_calls` and
-    `fresh_draws`. `fewest_replays` is the fewest that one of its rounds had, if more than one.
+    memory start from them. Integrity checks append to `adjustments`, and leave evidence in `own_loop`, `single_calls`
+    and `fresh_draws`; in `unchecked` those that could not look, with the reason. `fewest_replays` is the fewest that
+    one of its rounds had, if more than one.
     """
 
     name: str
@@ -41,6 +42,8 @@ class Contender:
     adjustments: tuple[Adjustment, ...] = ()
     single_calls: Mapping[str, Any] = field(default_factory=dict)
     fresh_draws: Mapping[str, Any] = field(default_factory=dict)
+    own_loop: Mapping[str, Any] = field(default_factory=dict)
+    unchecked: dict[str, str] = field(default_factory=dict)
     fewest_replays: float = math.inf
     page_faults: list[int] = field(default_factory=list)  # of each counted round, where the device tells
 
@@ -53,6 +56,14 @@ class Contender:
         self.samples.clear()
         self.page_faults.clear()
         self.adjustments = ()
+        self.unchecked.clear()
+
+    def note_unchecked(self, check: str, why: str) -> None:
+        """Note that a check could not look, and why. Without a reason, forget that: it has looked by now."""
+        if why:
+            self.unchecked[check] = why
+        else:
+            self.unchecked.pop(check, None)
 
     def slow_by(self, check: str, factor: float) -> None:
         """Count its times as `factor` times longer. The samples stay raw."""

@@ -39,11 +39,13 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class SamplingPlan:
     """Limits of sampling a child: a time span, a number of samples or, with `until_library`, the first sample in a
-    library."""
+    library. While there are fewer than the fewest, it is sampled up to `late_s`."""
 
     span_s: float = 0.1
     most_samples: int = 100
     until_library: bool = False
+    fewest_samples: int = 0
+    late_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class Promotion:
     least_gain: float = 0.01  # or the A/A spread or the harness share, if larger (ADR 6)
     confidence: float = 0.999  # one-sided, of the bound
     worst_workload: float = 0.98  # a Workload is slower if its interval lies below this ratio
+    unclear_workload: float = 0.9  # it may be slower if its ratio lies below that one, and its interval reaches here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +104,10 @@ class TimingProtocol:
     waited_share: float = 0.03  # share of a round's net time that a child may wait for its core
 
     # A small matrix product is a fiftieth of a call; the rest is Python and dispatch around it.
-    library_sampling: SamplingPlan = SamplingPlan(span_s=5.0, most_samples=2000, until_library=True)
-    brief_sampling: SamplingPlan = SamplingPlan()
+    library_sampling: SamplingPlan = SamplingPlan(
+        span_s=5.0, most_samples=2000, until_library=True, fewest_samples=150, late_s=30.0
+    )
+    brief_sampling: SamplingPlan = SamplingPlan(fewest_samples=10, late_s=5.0)
     # For the profile of a CPU kernel.
     sampling: SamplingPlan = SamplingPlan(span_s=3.0, most_samples=3000)
 

@@ -216,7 +216,14 @@ class Rounds:
         self.backend.prepare(self._null.child, request, graph=graph)
 
     def run(
-        self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, read: int = 0, watch: bool = False
+        self,
+        contender: Contender,
+        inputs: RoundInputs,
+        plan: RoundPlan,
+        *,
+        read: int = 0,
+        watch: bool = False,
+        watch_at_us: float | None = None,
     ) -> Round:
         """Run one round and read the outputs of its first `read` calls. Raise Rejection or ComparatorFailed."""
         try:
@@ -224,7 +231,8 @@ class Rounds:
             contender.note_replays(plan.replays)
             with self.session.pools.monitoring_paused():
                 look = contender.compared_in_full and read > 0
-                request = self._request(inputs, plan, check=self._check_replies, read=read, look=look, watch=watch)
+                watched = {"watch": watch, "watch_at_us": watch_at_us}
+                request = self._request(inputs, plan, check=self._check_replies, read=read, look=look, **watched)
                 return self.backend.run_round(contender.subject.child, request)
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._attributed(contender, fault, inputs) from fault

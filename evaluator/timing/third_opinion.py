@@ -33,6 +33,10 @@ class ThirdOpinion:
         for name, loop in loops.items():
             self.loops.setdefault(name, []).append(loop)
 
+    def is_about(self, name: str) -> bool:
+        """Return whether a contender has had a plain loop beside the Candidate's."""
+        return {"candidate", name} <= self.loops.keys()
+
     def call_us(self, name: str) -> float:
         return statistics.median(loop.call_us for loop in self.loops[name])
 

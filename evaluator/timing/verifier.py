@@ -75,6 +75,8 @@ class Verifier:
     def _derived(self, run: ContenderRound) -> list[values.Tensors]:
         """Return the inputs of the compared calls, as the chain made them. Raise Rejection or ComparatorFailed."""
         count = compared_calls(run.contender, len(run.inputs.calls))
+        if len(run.done.outputs) < count:
+            raise EvaluatorError(f"{count} calls are compared, but {len(run.done.outputs)} were read")
         try:
             return chain.derive(run.inputs.calls[:count], run.done.outputs, run.inputs.link, run.done.plan.replays)
         except LayoutError as fault:

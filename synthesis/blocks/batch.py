@@ -1,7 +1,8 @@
 """Batch normalisation by the statistics of the batch, in one kernel, channel after channel.
 
 Programs take tickets. With its ticket a program either summarises a slice of a channel, or normalises one, once all
-summaries of the channel are there. What it reads then may still be in the cache. A program waits only for tickets
+summaries of the channel are there. What it reads then may still be in the cache: the more so the fewer tickets are out
+at once, which is what programs that stay and take one ticket after the other are for. A program waits only for tickets
 before its own, so the kernel ends however few programs run at once.
 """
 
@@ -21,6 +22,7 @@ TUNABLES = {
     "SLICE": [16384, 8192, 32768],  # elements of a program
     "SLICE_BLOCK": [4096, 2048, 8192],
     "SLICE_WARPS": [8, 4, 16],
+    "SLICE_RESIDENT": [0, 1, 2, 4],  # programs of a multiprocessor that stay; 0: a program for each ticket
 }
 
 
@@ -65,7 +67,7 @@ class Batch:
         sizes = ", ".join(host.size(s) for s in (self.batch, self.channels, self.length))
         host.lines.append(f"_batch(normalise_{node.name}, {source}, {out}, {sizes}, {', '.join(vectors)})")
         loads = [
-            f"        {name} = tl.load({name}_ptr + channel).to(tl.float32)"
+            f"            {name} = tl.load({name}_ptr + channel).to(tl.float32)"
             for name, vector in (("weight", self.weight), ("bias", self.bias))
             if vector is not None
         ]
@@ -89,7 +91,7 @@ def _summarise_slice(x_ptr, length, BLOCK: tl.constexpr):
         x = tl.load(x_ptr + start + lanes, mask=inside, other=0, eviction_policy="evict_last").to(tl.float32)
         steps += 1.0
         change = tl.where(inside, x - mean, 0.0)
-        mean += change / steps
+        mean += change * (1.0 / steps)
         square += change * tl.where(inside, x - mean, 0.0)
     count = tl.maximum((length - lanes + BLOCK - 1) // BLOCK, 0).to(tl.float32)
     total = tl.sum(mean * count) / length
@@ -98,45 +100,49 @@ KERNEL = '''@triton.jit
 def NAME(
     x_ptr, POINTERSout_ptr, means_ptr, squares_ptr, state_ptr, batch, channels, length,
     SLICE: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, INDEX: tl.constexpr,
+    STAYS: tl.constexpr,
 ):
     """Ticket after ticket: the slices of a channel to summarise, then the same ones to normalise."""
     slices = tl.cdiv(length, SLICE)
     parts = batch * slices
+    tickets = 2 * parts * channels
     ticket = tl.atomic_add(state_ptr, 1)
-    channel = ticket // (2 * parts)
-    place_in_turn = ticket % (2 * parts)
-    summarises = place_in_turn < parts
-    part = tl.where(summarises, place_in_turn, 2 * parts - 1 - place_in_turn)  # what was read last comes first
-    first = (part % slices) * SLICE
-    own = tl.minimum(SLICE, length - first)
-    place = ((part // slices).to(INDEX) * channels + channel) * length + first
-    lanes = tl.arange(0, BLOCK)
-    if summarises:
-        mean, square = _summarise_slice(x_ptr + place, own, BLOCK)
-        tl.store(means_ptr + channel * parts + part, mean)
-        tl.store(squares_ptr + channel * parts + part, square)
-        tl.debug_barrier()
-        tl.atomic_add(state_ptr + 1 + channel, 1, sem="release")
-    else:
-        while tl.atomic_add(state_ptr + 1 + channel, 0, sem="acquire") < parts:
-            pass
-        tl.debug_barrier()
-        other = tl.arange(0, PARTS)
-        known = other < parts
-        means = tl.load(means_ptr + channel * parts + other, mask=known, other=0.0, cache_modifier=".cg")
-        squares = tl.load(squares_ptr + channel * parts + other, mask=known, other=0.0, cache_modifier=".cg")
-        counts = tl.where(known, tl.minimum(SLICE, length - (other % slices) * SLICE), 0).to(tl.float32)
-        count = batch * length * 1.0
-        mean = tl.sum(means * counts) / count
-        apart = tl.where(known, means - mean, 0.0)
-        variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / count
+    while ticket < tickets:
+        channel = ticket // (2 * parts)
+        place_in_turn = ticket % (2 * parts)
+        summarises = place_in_turn < parts
+        part = tl.where(summarises, place_in_turn, 2 * parts - 1 - place_in_turn)  # what was read last comes first
+        first = (part % slices) * SLICE
+        own = tl.minimum(SLICE, length - first)
+        place = ((part // slices).to(INDEX) * channels + channel) * length + first
+        lanes = tl.arange(0, BLOCK)
+        if summarises:
+            mean, square = _summarise_slice(x_ptr + place, own, BLOCK)
+            tl.store(means_ptr + channel * parts + part, mean)
+            tl.store(squares_ptr + channel * parts + part, square)
+            tl.debug_barrier()
+            tl.atomic_add(state_ptr + 1 + channel, 1, sem="release")
+        else:
+            while tl.atomic_add(state_ptr + 1 + channel, 0, sem="acquire") < parts:
+                pass
+            tl.debug_barrier()
+            other = tl.arange(0, PARTS)
+            known = other < parts
+            means = tl.load(means_ptr + channel * parts + other, mask=known, other=0.0, cache_modifier=".cg")
+            squares = tl.load(squares_ptr + channel * parts + other, mask=known, other=0.0, cache_modifier=".cg")
+            counts = tl.where(known, tl.minimum(SLICE, length - (other % slices) * SLICE), 0).to(tl.float32)
+            count = batch * length * 1.0
+            mean = tl.sum(means * counts) / count
+            apart = tl.where(known, means - mean, 0.0)
+            variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / count
     LOADS
-        scale = 1.0 / tl.sqrt(variance + EPS) SCALE
-        for start in tl.range(0, own, BLOCK):
-            inside = start + lanes < own
-            at = place + start + lanes
-            x = tl.load(x_ptr + at, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)
-            tl.store(out_ptr + at, VALUE, mask=inside, eviction_policy="evict_first")'''
+            scale = 1.0 / tl.sqrt(variance + EPS) SCALE
+            for start in tl.range(0, own, BLOCK):
+                inside = start + lanes < own
+                at = place + start + lanes
+                x = tl.load(x_ptr + at, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)
+                tl.store(out_ptr + at, VALUE, mask=inside, eviction_policy="evict_first")
+        ticket = tl.atomic_add(state_ptr, 1) if STAYS else tickets'''
 LAUNCH = '''
 def _batch(kernel, x, out, batch, channels, length, *vectors):
     """Two programs for each slice of a channel."""
@@ -145,6 +151,8 @@ def _batch(kernel, x, out, batch, channels, length, *vectors):
     summary = [torch.empty((channels, parts), dtype=torch.float32, device=x.device) for _ in range(2)]
     state = torch.zeros(1 + channels, dtype=torch.int32, device=x.device)
     options = {"PARTS": triton.next_power_of_2(parts), "INDEX": _index((x,)), "num_warps": CONFIG["SLICE_WARPS"]}
-    grid = (2 * parts * channels,)
-    kernel[grid](x, *vectors, out, *summary, state, batch, channels, length, SLICE=slice_, BLOCK=block, **options)
+    resident = CONFIG["SLICE_RESIDENT"]
+    programs = min(2 * parts * channels, resident * _processors(x.device) or 2 * parts * channels)
+    options |= {"SLICE": slice_, "BLOCK": block, "STAYS": resident > 0}
+    kernel[(programs,)](x, *vectors, out, *summary, state, batch, channels, length, **options)
 '''

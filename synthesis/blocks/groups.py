@@ -230,7 +230,7 @@ class Groups:
         lines += [
             "        steps += 1.0",
             f"        change = tl.where(column_inside, {x} - mean, 0.0)",
-            "        mean += change / steps",
+            "        mean += change * (1.0 / steps)",
             f"        square += change * tl.where(column_inside, {x} - mean, 0.0)",
             f"    count = (({length} - tl.arange(0, BLOCK)[None, :] + BLOCK - 1) // BLOCK).to(tl.float32)",
             "    count = tl.maximum(count, 0.0)",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from synthesis.cpp.cat import find_breaks
+from synthesis.cpp.jam import COLUMNS, Jam, find_jam, several, shifts_of, unroll
 from synthesis.cpp.row import TYPES, Slot, Writer
 from synthesis.cpp.sweep import Pass, is_dense_float, write_sweep
 from synthesis.errors import Unsupported
@@ -84,15 +85,9 @@ def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKe
     for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
         if node.dtype not in TYPES:
             raise Unsupported(f"{node.dtype} in C++")
-    w = Writer(kernel, keep)
-    w.used |= (
-        {n.name for n in kernel.loads()}
-        | {s.node.name for s in kernel.stores}
-        | {"n", "j", "m", "u", "threads", *kernel.symbols()}
-    )
-    w.used |= {v for v, _ in kernel.outer}
-    outputs = [s.node for s in kernel.stores]
-    w.used |= {f"{o.name}_row" for o in outputs}
+    if (jam := find_jam(kernel)) is not None:
+        return _write_jammed(kernel, jam, parallel=parallel)
+    w = _writer(kernel, keep)
     _assign_slots(w)
     scratches = [s for s in w.slots.values() if s.index >= 0]
     _open_rows(w, len(scratches), parallel=parallel)
@@ -107,11 +102,7 @@ def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKe
         w.emit(
             f"float* const {slot.pointer} = {f'KEEP_IN_OUTPUT ? {slot.output}_row : {own}' if slot.output else own};"
         )
-    for phase in range(kernel.passes):
-        _write_pass(w, phase)
-    for store in kernel.stores:
-        if not store.full:
-            w.emit(f"{store.node.name}[{store.offset.text('/')}] = {TYPES[store.node.dtype]}({w.row(store.value)});")
+    _write_passes(w)
     for _ in kernel.outer:
         w.indent = w.indent[:-2]
         w.emit("}")
@@ -119,14 +110,88 @@ def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKe
         w.emit("stores_done();")
     if parallel and kernel.outer:
         w.emit("}")
+    return _closed(kernel, w.lines, w.pieces, kept=bool(scratches))
+
+
+def _writer(kernel: Kernel, keep: bool, unroll: int = 0) -> Writer:
+    w = Writer(kernel, keep, unroll=unroll)
+    w.used |= {n.name for n in kernel.loads()} | {"n", "j", "m", "u", "threads", *kernel.symbols()}
+    w.used |= {v for v, _ in kernel.outer}
+    for store in kernel.stores:
+        w.used |= {store.node.name, f"{store.node.name}_row"}
+    return w
+
+
+def _closed(kernel: Kernel, lines: list[str], pieces: set[str], *, kept: bool) -> CppKernel:
+    """Return the function with these lines."""
+    outputs = [s.node for s in kernel.stores]
     parameters = [f"const {TYPES[n.dtype]}* {n.name}" for n in kernel.loads()]
     parameters += [f"{TYPES[o.dtype]}* {o.name}" for o in outputs]
     parameters += [f"int64_t {s}" for s in kernel.symbols()]
-    shared = any("#pragma omp" in line for line in w.lines)
+    shared = any("#pragma omp" in line for line in lines)
     parameters += ["int threads"] if shared else []
     head = f'extern "C" void {kernel.name}({", ".join(parameters)}) {{'
-    text = "\n".join([head, *("  " + line for line in w.lines), "}"])
-    return CppKernel(kernel.name, text, w.pieces, kernel.loads(), outputs, kernel.symbols(), bool(scratches), shared)
+    text = "\n".join([head, *("  " + line for line in lines), "}"])
+    return CppKernel(kernel.name, text, pieces, kernel.loads(), outputs, kernel.symbols(), kept, shared)
+
+
+def _write_jammed(kernel: Kernel, jam: Jam, *, parallel: bool) -> CppKernel:
+    """Write a kernel that computes blocks of rows in one sweep, and the rest one by one."""
+    w = _writer(kernel, keep=False)
+    w.emit(f"const int64_t n = {kernel.length.text('/')};")
+    if parallel:
+        w.emit("#pragma omp parallel num_threads(threads)")
+        w.emit("{")
+    column, extent = jam.column[0], jam.column[1].text("/")
+    whole = f"({extent}) / {COLUMNS} * {COLUMNS}"
+    for columns, begin, end in ((COLUMNS, "0", whole), (1, whole, extent)):
+        if parallel:
+            w.emit(f"#pragma omp for schedule(static) collapse({len(jam.apart) + 1})")
+        for variable, size in jam.apart:
+            _open_loop(w, f"for (int64_t {variable} = 0; {variable} < {size.text('/')}; ++{variable}) {{")
+        _open_loop(w, f"for (int64_t {column} = {begin}; {column} < {end}; {column} += {columns}) {{")
+        if jam.row is None:
+            _write_block(w, jam, columns, 1)
+        else:
+            row, count = jam.row[0], jam.row[1].text("/")
+            w.emit(f"int64_t {row} = 0;")
+            for rows in sorted({jam.rows if columns > 1 else 1, 1}, reverse=True):
+                _open_loop(w, f"for (; {row} + {rows} <= {count}; {row} += {rows}) {{")
+                _write_block(w, jam, columns, rows)
+                _close_loop(w)
+        for _ in range(len(jam.apart) + 1):
+            _close_loop(w)
+    if parallel:
+        w.emit("}")
+    return _closed(kernel, w.lines, w.pieces, kept=False)
+
+
+def _write_block(w: Writer, jam: Jam, columns: int, rows: int) -> None:
+    block = several(w.kernel, shifts_of(jam, columns, rows))
+    inner = _writer(block, keep=False, unroll=unroll(jam, columns, rows))
+    inner.indent = w.indent
+    _write_passes(inner)
+    w.lines += inner.lines
+    w.pieces |= inner.pieces
+
+
+def _open_loop(w: Writer, head: str) -> None:
+    w.emit(head)
+    w.indent += "  "
+
+
+def _close_loop(w: Writer) -> None:
+    w.indent = w.indent[:-2]
+    w.emit("}")
+
+
+def _write_passes(w: Writer) -> None:
+    """Emit the passes over a row, and the stores of its numbers."""
+    for phase in range(w.kernel.passes):
+        _write_pass(w, phase)
+    for store in w.kernel.stores:
+        if not store.full:
+            w.emit(f"{store.node.name}[{store.offset.text('/')}] = {TYPES[store.node.dtype]}({w.row(store.value)});")
 
 
 def _open_rows(w: Writer, scratches: int, *, parallel: bool) -> None:
@@ -173,7 +238,7 @@ def _write_accumulator(w: Writer, reduction: Expr) -> None:
     name = w.names[reduction.number] = w.unique_name(reduction.hint)
     if reduction.data == "sum":
         w.pieces.add("Sum")
-        w.emit(f"Sum {name}_part;")
+        w.emit(f"Sum{w.times or '<>'} {name}_part;")
         w.emit(f"double {name} = 0;")
     else:
         w.pieces.add("Max")

@@ -32,19 +32,22 @@ struct Tail { int64_t count; };                                        // the fi
 
 INLINE V splat(float x) { return x - V{}; }
 INLINE M splat_mask(bool x) { return M{} - int32_t(x); }
-INLINE V fma(V a, V b, V c) {                                          // one rounding; nothing else is contracted
-#if defined(__FMA__)
-  if constexpr (W % 8 == 0) {
-    for (int i = 0; i < W / 8; ++i) {
-      __m256 x, y, z;
-      std::memcpy(&x, (const char*)&a + 32 * i, 32); std::memcpy(&y, (const char*)&b + 32 * i, 32);
-      std::memcpy(&z, (const char*)&c + 32 * i, 32); x = _mm256_fmadd_ps(x, y, z); std::memcpy((char*)&a + 32 * i, &x, 32);
-    }
-    return a;
+#if defined(__AVX512F__) && VECTOR == 16                                // one rounding; nothing else is contracted
+INLINE V fma(V a, V b, V c) { return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif defined(__FMA__) && VECTOR == 8
+INLINE V fma(V a, V b, V c) { return (V)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#elif defined(__FMA__) && VECTOR == 16
+INLINE V fma(V a, V b, V c) {
+  for (int i = 0; i < 2; ++i) {
+    __m256 x, y, z;
+    std::memcpy(&x, (const char*)&a + 32 * i, 32); std::memcpy(&y, (const char*)&b + 32 * i, 32);
+    std::memcpy(&z, (const char*)&c + 32 * i, 32); x = _mm256_fmadd_ps(x, y, z); std::memcpy((char*)&a + 32 * i, &x, 32);
   }
-#endif
-  return a * b + c;
+  return a;
 }
+#else
+INLINE V fma(V a, V b, V c) { return a * b + c; }
+#endif
 INLINE V fma(V a, V b, float c) { return fma(a, b, c - V{}); }
 INLINE V fma(V a, float b, V c) { return fma(a, b - V{}, c); }
 INLINE V fma(V a, float b, float c) { return fma(a, b - V{}, c - V{}); }
@@ -80,11 +83,11 @@ INLINE void stores_done() {                                            // stream
 #endif
 }
 
-// f(j, mask, u) for j in [begin, end): UNROLL vectors at a time (u is the number within), then single ones, then the tail.
-template <class F> INLINE void sweep(int64_t begin, int64_t end, F&& f) {
+// f(j, mask, u) for j in [begin, end): N vectors at a time (u is the number within), then single ones, then the tail.
+template <int N = UNROLL, class F> INLINE void sweep(int64_t begin, int64_t end, F&& f) {
   int64_t j = begin;
-  for (; j + W * UNROLL <= end; j += W * UNROLL)
-    unrolled(std::make_integer_sequence<int, UNROLL>{}, [&](auto u) LAMBDA { f(j + u * W, Whole{}, u); });
+  for (; j + W * N <= end; j += W * N)
+    unrolled(std::make_integer_sequence<int, N>{}, [&](auto u) LAMBDA { f(j + u * W, Whole{}, u); });
   for (; j + W <= end; j += W) f(j, Whole{}, std::integral_constant<int, 0>{});
   if (j < end) f(j, Tail{end - j}, std::integral_constant<int, 0>{});
 }
@@ -152,18 +155,24 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
     ),
     "Sum": (
         ("lanes",),
-        """struct Sum {                                                           // float lanes, folded into a double
-  V part[UNROLL] = {};
+        """template <int N = UNROLL> struct Sum {                                  // float lanes, folded into a double
+  V part[N] = {};
   template <class A, class U> void LAMBDA add(A m, U u, V v) {
     if constexpr (std::is_same_v<A, Tail>) v = value(bits(v) & lanes(m));
     part[u] += v;
   }
+  template <class A, class U> void LAMBDA add_product(A m, U u, V a, V b) {  // with one rounding
+    if constexpr (std::is_same_v<A, Tail>) { a = value(bits(a) & lanes(m)); b = value(bits(b) & lanes(m)); }
+    part[u] = fma(a, b, part[u]);
+  }
   double LAMBDA fold() {
-    double total = 0;
     V sum = part[0];
-    for (int u = 1; u < UNROLL; ++u) sum += part[u];
-    for (int i = 0; i < W; ++i) total += sum[i];
-    for (int u = 0; u < UNROLL; ++u) part[u] = V{};
+    for (int u = 1; u < N; ++u) sum += part[u];
+    for (int u = 0; u < N; ++u) part[u] = V{};
+    typedef double D __attribute__((vector_size(8 * VECTOR)));
+    D wide = __builtin_convertvector(sum, D);
+    double total = 0;
+    for (int i = 0; i < W; i += 4) total += (wide[i] + wide[i + 1]) + (wide[i + 2] + wide[i + 3]);
     return total;
   }
 };""",
@@ -205,9 +214,6 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
     "vtrunc": ((), "INLINE V vtrunc(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_truncf(x[i]); return x; }"),
     "vsin": ((), "INLINE V vsin(V x) { for (int i = 0; i < W; ++i) x[i] = std::sin(x[i]); return x; }"),
     "vcos": ((), "INLINE V vcos(V x) { for (int i = 0; i < W; ++i) x[i] = std::cos(x[i]); return x; }"),
-    "vexp2": ((), "INLINE V vexp2(V x) { for (int i = 0; i < W; ++i) x[i] = std::exp2(x[i]); return x; }"),
-    "vlog2": ((), "INLINE V vlog2(V x) { for (int i = 0; i < W; ++i) x[i] = std::log2(x[i]); return x; }"),
-    "vexpm1": ((), "INLINE V vexpm1(V x) { for (int i = 0; i < W; ++i) x[i] = std::expm1(x[i]); return x; }"),
     "vpow": ((), "INLINE V vpow(V x, V y) { for (int i = 0; i < W; ++i) x[i] = std::pow(x[i], y[i]); return x; }"),
     "vatan2": (
         (),
@@ -215,23 +221,53 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
     ),
     "vexp": (
         (),
-        """INLINE V vexp(V x) {
-  x = x > 89.0f ? splat(89.0f) : x;                                    // exp(89) is infinite; NaN stays
-  x = x < -104.5f ? splat(-104.5f) : x;                                // exp(-104.5) is 0
-  const V k = fma(x, 1.44269504088896341f, 12582912.0f) - 12582912.0f;  // nearest integer
-  V r = fma(k, -0.693359375f, x);
-  r = fma(k, 2.12194440e-4f, r);
+        """#if defined(__AVX512F__) && VECTOR == 16                                // NaN stays; and p 2^k for whole k
+INLINE V bounded(V x, float low, float high) { return (V)_mm512_max_ps(_mm512_set1_ps(low), _mm512_min_ps(_mm512_set1_ps(high), (__m512)x)); }
+INLINE V times_power(V p, V k) { return (V)_mm512_scalef_ps((__m512)p, (__m512)k); }
+#elif defined(__AVX512VL__) && VECTOR == 8
+INLINE V bounded(V x, float low, float high) { return (V)_mm256_max_ps(_mm256_set1_ps(low), _mm256_min_ps(_mm256_set1_ps(high), (__m256)x)); }
+INLINE V times_power(V p, V k) { return (V)_mm256_scalef_ps((__m256)p, (__m256)k); }
+#else
+INLINE V bounded(V x, float low, float high) { x = x > high ? splat(high) : x; return x < low ? splat(low) : x; }
+INLINE V times_power(V p, V k) {                                       // in two factors: no overflow on the way
+  const M n = __builtin_convertvector(k, M), half = n >> 1;
+  return p * value((half + 127) << 23) * value((n - half + 127) << 23);
+}
+#endif
+INLINE V near_zero(V r) {                                              // exp(r) - 1 for |r| < 0.35
   V p = splat(1.9875691500e-4f);
   p = fma(p, r, 1.3981999507e-3f);
   p = fma(p, r, 8.3334519073e-3f);
   p = fma(p, r, 4.1665795894e-2f);
   p = fma(p, r, 1.6666665459e-1f);
   p = fma(p, r, 5.0000001201e-1f);
-  p = fma(p, r * r, r) + 1.0f;
-  const M n = __builtin_convertvector(k, M), half = n >> 1;            // 2^n in two factors: no overflow on the way
-  return p * value((half + 127) << 23) * value((n - half + 127) << 23);
+  return fma(p, r * r, r);
+}
+INLINE V whole(V x) { return (x + 12582912.0f) - 12582912.0f; }        // nearest integer
+INLINE V remainder(V x, V k) { return fma(k, 2.12194440e-4f, fma(k, -0.693359375f, x)); }
+INLINE V vexp(V x) {
+  x = bounded(x, -104.5f, 89.0f);                                      // exp(89) is infinite, exp(-104.5) is 0
+  const V k = fma(x, 1.44269504088896341f, 12582912.0f) - 12582912.0f;
+  return times_power(near_zero(remainder(x, k)) + 1.0f, k);
 }""",
     ),
+    "vexp2": (
+        ("vexp",),
+        """INLINE V vexp2(V x) {
+  x = bounded(x, -151.0f, 129.0f);
+  const V k = whole(x);
+  return times_power(near_zero((x - k) * 0.693147180559945309f) + 1.0f, k);
+}""",
+    ),
+    "vexpm1": (
+        ("vexp",),
+        """INLINE V vexpm1(V x) {
+  const V b = bounded(x, -30.0f, 89.0f), k = whole(b * 1.44269504088896341f);
+  const V small = near_zero(remainder(b, k));
+  return times_power(small + (1.0f - times_power(splat(1.0f), -k)), k);
+}""",
+    ),
+    "vlog2": (("vlog",), "INLINE V vlog2(V x) { return vlog(x) * 1.44269504088896341f; }"),
     "vlog": (
         ("select",),
         """INLINE V vlog(V x) {

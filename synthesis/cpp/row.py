@@ -82,6 +82,12 @@ class Writer:
     pointers: dict[int, str] = field(default_factory=dict)
     indent: str = ""
     shares_row: bool = False  # threads share the parts of the only row
+    unroll: int = 0  # vectors at a time; 0: as the Tunable says
+
+    @property
+    def times(self) -> str:
+        """The argument of templates for how many vectors are taken at a time."""
+        return f"<{self.unroll}>" if self.unroll else ""
 
     # ---- names and text
 

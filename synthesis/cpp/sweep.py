@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from synthesis.cpp.cat import part_in_segment
+from synthesis.cpp.jam import is_product
 from synthesis.cpp.row import INFIX, Writer, literal
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
@@ -193,8 +194,12 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
     for store in over.stores:
         sweep.lines.append(_store_text(w, store, sweep.vector(store.value)))
     for reduction in over.reductions:
-        value = sweep.vector(reduction.args[0])
-        sweep.lines.append(f"{w.names[reduction.number]}_part.add(m, u, {value});")
+        part = f"{w.names[reduction.number]}_part"
+        if is_product(reduction):
+            factors = ", ".join(sweep.vector(a) for a in reduction.args[0].args)
+            sweep.lines.append(f"{part}.add_product(m, u, {factors});")
+        else:
+            sweep.lines.append(f"{part}.add(m, u, {sweep.vector(reduction.args[0])});")
     w.used = before
     last = (begin, end)
     shared = w.shares_row and not over.reductions
@@ -206,7 +211,7 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
         w.pieces.add("algorithm")
         last = ("begin", "end")
         w.indent += "  "
-    w.emit(f"sweep({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
+    w.emit(f"sweep{w.times}({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
     for line in sweep.lines:
         w.emit("  " + line)
     w.emit("});")

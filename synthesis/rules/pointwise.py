@@ -169,15 +169,29 @@ def _leaky_relu(d: Decomposer, calls: Calls, x: Node, slope: float = 0.01) -> No
     return b.pointwise("where", b.pointwise("gt", x, 0.0), x, b.pointwise("mul", x, slope), dtype=d.dtype(calls))
 
 
-@rule("elu")
+SELU = (1.6732632423543772, 1.0507009873554805)  # alpha and scale, as torch has them
+
+
+@rule("elu", "selu", "celu")
 def _elu(
     d: Decomposer, calls: Calls, x: Node, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
 ) -> Node:
+    b, op = d.build, calls[0].op.split(".")[1]
+    if op == "selu":
+        alpha, scale = SELU
+    elif op == "celu":
+        input_scale = 1.0 / alpha
+    inner = x if input_scale == 1 else b.pointwise("mul", x, input_scale)
+    low = b.pointwise("mul", b.pointwise("expm1", inner), alpha * scale)
+    high = x if scale == 1 else b.pointwise("mul", x, scale)
+    return b.pointwise("where", b.pointwise("gt", x, 0.0), high, low, dtype=d.dtype(calls))
+
+
+@rule("mish")
+def _mish(d: Decomposer, calls: Calls, x: Node) -> Node:
     b = d.build
-    if (scale, input_scale) != (1, 1):
-        raise Unsupported("a scaled elu")
-    low = b.pointwise("mul", b.pointwise("expm1", x), alpha)
-    return b.pointwise("where", b.pointwise("gt", x, 0.0), x, low, dtype=d.dtype(calls))
+    soft = b.pointwise("log1p", b.pointwise("exp", x))
+    return b.pointwise("mul", x, b.pointwise("tanh", soft), dtype=d.dtype(calls))
 
 
 @rule("softplus")

@@ -157,3 +157,31 @@ def _group_norm(
     if bias is not None:
         result = b.pointwise("add", result, b.reshape(bias, rows.shape[1:]), dtype=d.dtype(calls))
     return b.reshape(result, x.shape)
+
+
+@rule("instance_norm")
+def _instance_norm(
+    d: Decomposer,
+    calls: Calls,
+    x: Node,
+    weight: Node | None,
+    bias: Node | None,
+    mean: Node | None,
+    variance: Node | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn: bool = True,
+) -> Node:
+    """Normalise each channel of each image by its own statistics; running ones are left to the library."""
+    if not use_input_stats or mean is not None or variance is not None or x.rank < 3:
+        raise Unsupported("an instance normalisation with running statistics")
+    b = d.build
+    rank = x.rank - 2
+    result = b.norm_layer(x, rank, None, None, eps, centre=True, dtype=d.dtype(calls))[0]
+    column = (x.shape[1], *(b.one,) * rank)
+    if weight is not None:
+        result = b.pointwise("mul", result, b.reshape(weight, column), dtype=d.dtype(calls))
+    if bias is not None:
+        result = b.pointwise("add", result, b.reshape(bias, column), dtype=d.dtype(calls))
+    return result

@@ -58,6 +58,11 @@ def _permute(d: Decomposer, calls: Calls, x: Node, order: Sequence[int]) -> Node
     return d.build.permute(x, order)
 
 
+@rule("numpy_T")
+def _reverse(d: Decomposer, calls: Calls, x: Node) -> Node:
+    return d.build.permute(x, range(x.rank - 1, -1, -1))
+
+
 @rule("transpose", "swapaxes", "t", "mT")
 def _transpose(d: Decomposer, calls: Calls, x: Node, first: int = -2, second: int = -1) -> Node:
     if x.rank < 2:

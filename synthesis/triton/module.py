@@ -71,16 +71,6 @@ def _segmented(kernel, rows, segments, n, *arguments):
     kernel[grid](*arguments, ROWS=together, SEGMENTS=parts, BLOCK=block, **options)
 ''',
     "looped": '''
-_PROCESSORS = {}
-
-
-def _processors(device):
-    if device not in _PROCESSORS:
-        cuda = device.type == "cuda"
-        _PROCESSORS[device] = torch.cuda.get_device_properties(device).multi_processor_count if cuda else 2
-    return _PROCESSORS[device]
-
-
 def _looped(kernel, rows, n, *arguments):
     """As many programs as may be resident; each holds whole rows, one after the other, and loads the next meanwhile."""
     block = triton.next_power_of_2(n)
@@ -118,6 +108,16 @@ def _tiled(kernel, parts, *arguments):
 ''',
 }
 LONGEST_HELD = 32768
+PROCESSORS = """
+_PROCESSORS = {}
+
+
+def _processors(device):
+    if device not in _PROCESSORS:
+        cuda = device.type == "cuda"
+        _PROCESSORS[device] = torch.cuda.get_device_properties(device).multi_processor_count if cuda else 2
+    return _PROCESSORS[device]
+"""
 
 
 TYPES = """
@@ -243,6 +243,8 @@ def _render(
         if any(k.mode == mode for k in kernels)
     ]
     launches += dict.fromkeys(text for block in blocks for text in block.launches.values())
+    if any("_processors(" in launch for launch in launches):
+        launches.insert(0, PROCESSORS)
     text = "\n".join(parts) + "\n" + prelude(pieces) + "\n\n\n".join(texts) + "\n\n"
     text += (TYPES if blocks else "") + INDEX + "\n" + "\n".join(launches)
     return f"{text}\n\n{model}\n"

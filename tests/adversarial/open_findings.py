@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-OPEN: dict[str, str] = {}
+OPEN: dict[str, str] = {
+    "slow_until_timed_then_a_ring": "how many calls are made in a row follows from how long they take while checked",
+}

@@ -207,12 +207,30 @@ def after_hostile(name: str) -> bool:
     return zlib.crc32(name.encode()) % 3 == 0
 
 
+def too_busy(case: Case, found: Evaluation) -> str:
+    """Say why the check that finds this cheat did not look; "" where it looked, and for all that is found by its
+    outputs: these are right or wrong on any machine."""
+    unchecked = {check: why for one in found.measurements for check, why in one.diagnostics["unchecked"].items()}
+    if case.kind == "dressed-up library calls":
+        return str(unchecked.get("libraries", ""))
+    if case.kind == "cross-call batching" and case.verdicts == {Verdict.REWARD_HACK}:
+        ratio = found.speedup("fastest")
+        slow = ratio is not None and ratio.value < 1
+        return "it does not even look faster than eager" if slow else str(unchecked.get("own_loops", ""))
+    return ""
+
+
 def explained(found: Evaluation) -> str:
     return f"{found.verdict} at {found.stage}: {found.reason} {dict(found.evidence)}"
 
 
 def check(case: Case, found: Evaluation) -> None:
-    """Assert that the Verdict is one that the file deserves, and that a Verdict against it carries no time."""
+    """Assert that the Verdict is one that the file deserves, and that a Verdict against it carries no time.
+
+    Skip a cheat that passes because the check that finds it could not look: it is not promoted.
+    """
+    if found.verdict is Verdict.PASSED and str(found.verdict) not in case.verdicts and (why := too_busy(case, found)):
+        pytest.skip(f"this machine is too busy: {why}")
     if found.verdict is Verdict.PASSED and TRUE_TIME in case.verdicts:
         ratio = found.speedup("fastest")
         assert ratio is None or ratio.value < TRUE_RATIO, f"{ratio.value:.2f}x for eager's own work: {explained(found)}"

@@ -48,9 +48,9 @@ def test_every_search_reaches_the_goal_and_repeats(land: Landscape) -> None:
         found = Ours(land, seed).run(500)
         assert found is not None
         assert found == Ours(land, seed).run(500)
-        assert random_search(land, seed, 2000, True) is not None
-        assert draw_any(land, seed, 2000, True) is not None
-        assert best_of_n(land, seed, 2000, True) is not None
+        assert random_search(land, seed, 2000, 0, True).reached_at is not None
+        assert draw_any(land, seed, 2000, 0, True).reached_at is not None
+        assert best_of_n(land, seed, 2000, 0, True).reached_at is not None
 
 
 @pytest.mark.parametrize("off", ["bandit", "novelty", "tuning"])

@@ -46,7 +46,7 @@ def get_inputs(rows=256):
     return [torch.randn(rows, 1024)]
 '''
 CANDIDATES = 2
-NARROW = ("leaderboard", "new-run", "run", "run-candidates", "candidate", "candidate-evidence")
+NARROW = ("leaderboard", "new-run", "run", "run-candidates", "run-archive", "candidate", "candidate-evidence")
 """Pages of different layouts, to look at on a telephone; with `--soak` it is every page."""
 PATIENCE_MS = 500_000  # a machine that is busy with other tests judges slowly
 

@@ -23,14 +23,20 @@ from evaluator.types import (
     Evaluation,
     Verdict,
 )
-from tests.evaluator.rooms import CPP, PROBLEM, candidate, eager_report, problem
+from tests.evaluator.rooms import CPP, PROBLEM, candidate, eager_report, forward, problem
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evaluator", *arguments]
-    return subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, timeout=100, check=False)
+# As `python -m evaluator serve`, but for torch.compile, which serves no request here and takes most of the time; the
+# last line of the errors names the modules that were loaded.
+SERVES = """
+import atexit, json, runpy, sys
+from evaluator.device_session.comparators import ComparatorCache
+ComparatorCache.modes = lambda self: ("eager",)
+atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+runpy.run_module("evaluator", run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -68,6 +74,13 @@ def test_bad_usage_exits_with_2(
     assert "line 1" in capsys.readouterr().err
 
 
+def test_a_file_that_is_not_there_is_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = files / "none"
+    assert main(["judge", "--problem", str(missing), "--candidate", str(files / "wrong.py")]) == 2
+    assert main(["work", str(missing), "--device", "cpu"]) == 2
+    assert capsys.readouterr().err == f"error: {missing}: No such file or directory\n" * 2
+
+
 def test_baselines_of_another_problem_are_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     device, environment = Device(kind=DeviceKind.CPU, name="x", uuid="y"), Environment(python="3", torch="2")
     found = BaselineReport(problem_hash="0" * 64, device=device, environment=environment, times=())
@@ -79,7 +92,9 @@ def test_baselines_of_another_problem_are_refused(files: Path, capsys: pytest.Ca
 
 @pytest.mark.judge
 def test_the_server_answers_each_line_and_ends_with_its_input() -> None:
-    task, good = to_json(problem()), to_json(candidate(CPP, head=""))
+    """It avoids slow imports: torch loads sympy for rare functions, which takes a second or two."""
+    task, good, wrong = (to_json(one) for one in (problem(), candidate(CPP, head=""), forward("return x")))
+    eager = to_json(eager_report(problem(), Device(kind=DeviceKind.CPU, name="x", uuid="y")))
     requests = [
         {"id": "1", "op": "ping"},
         {"id": "2", "op": "describe"},
@@ -87,11 +102,17 @@ def test_the_server_answers_each_line_and_ends_with_its_input() -> None:
         {"id": "4", "op": "build", "problem": task, "candidate": good},
         {"id": "5", "op": "dance", "problem": task, "candidate": good},
         {"id": "6", "op": "judge", "problem": {"nonsense": 1}},
+        {"id": "7", "op": "judge", "problem": task, "candidate": wrong, "baseline": eager},
     ]
-    done = run("serve", "--device", "cpu", text="\n".join(json.dumps(r) for r in requests) + "\nnot json\n")
+    command = [sys.executable, "-c", SERVES, "serve", "--device", "cpu"]
+    asked = "\n".join(json.dumps(r) for r in requests) + "\nnot json\n"
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, cwd=ROOT, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     replies = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [r["id"] for r in replies] == ["1", "2", "3", "4", "5", "6", None]
-    assert [r["ok"] for r in replies] == [True, True, True, True, False, False, False]
+    assert [r["id"] for r in replies] == ["1", "2", "3", "4", "5", "6", "7", None]
+    assert [r["ok"] for r in replies] == [True, True, True, True, False, False, True, False]
     assert from_json(Admission, replies[2]["result"]).accepted
     assert from_json(BuildReport, replies[3]["result"]).evaluation is None
+    assert from_json(Evaluation, replies[6]["result"]).verdict is Verdict.INCORRECT_VALUES
+    loaded = set(json.loads(done.stderr.splitlines()[-1]))
+    assert loaded & {"torch", "sympy", "torch._dynamo", "torch._inductor"} == {"torch"}

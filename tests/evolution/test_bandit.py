@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 from evolution import bandit
-from evolution.arms import TUNER
+from evolution.arms import TUNER, arms_of, way_of
 from evolution.state import ArmStats
-from evolution.types import Arm, Operator
+from evolution.types import SLOTS, Arm, Operator
 
 
 def arm(model: str, operator: Operator = Operator.CREATE, **counts: float) -> ArmStats:
@@ -83,3 +84,19 @@ def test_free_arms_are_each_their_own() -> None:
     tuner = ArmStats(arm=TUNER, asked=20, settled=20, judged=20, device_s=20)
     arms = [synthesiser, tuner, judged("a", Operator.CREATE, 0, 20), judged("b", Operator.CREATE, 0, 20)]
     assert asked(arms)["synthesiser"] == 400
+
+
+def test_a_model_may_write_in_three_ways_where_there_are_blocks() -> None:
+    ways = {way_of(one) for one in arms_of(("model",), slots=True)} - {""}
+    assert ways == {"slots", "edits", "file"}
+    assert {way_of(one) for one in arms_of(("model",))} - {""} == {"edits", "file"}
+    assert not any(one.variant == SLOTS for one in arms_of(("synthesiser",), slots=True))
+    assert way_of(TUNER) == way_of(Arm(proposer="synthesiser", operator=Operator.CREATE)) == ""
+
+
+def test_the_way_with_the_greater_reward_for_its_cost_is_asked_more() -> None:
+    """The slots of a block are a third of a file's tokens, and gain as much."""
+    file = judged("one", Operator.CREATE, 20, 40, usd=40 * 0.03, reward=8.0)
+    short = replace(file, usd=40 * 0.01, arm=replace(file.arm, variant=SLOTS))
+    chosen = Counter(bandit.choose([file, short], {}, Random(seed)) for seed in range(100))
+    assert chosen[1] == 100

@@ -27,7 +27,7 @@ from evaluator.types import (
     Workload,
     WorkloadFacts,
 )
-from evolution.types import Operator
+from evolution.types import SLOTS, Operator
 from prompts import (
     ApproachNote,
     GraphNote,
@@ -198,10 +198,17 @@ def material(operator: Operator) -> Material:
 OPERATORS = [Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR]
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_golden(operator: Operator) -> None:
-    prompt = render(material(operator), tokens=20000)
-    path = GOLDEN / f"{operator.value}.txt"
+def asked(way: str) -> Material:
+    """Return the material for an Operator, or for the slots of a block."""
+    if way != SLOTS:
+        return material(Operator(way))
+    return replace(material(Operator.CREATE), device_kind=DeviceKind.CUDA, variant=SLOTS, blocks="(how to fill slots)")
+
+
+@pytest.mark.parametrize("way", [*(operator.value for operator in OPERATORS), SLOTS])
+def test_golden(way: str) -> None:
+    prompt = render(asked(way), tokens=20000)
+    path = GOLDEN / f"{way}.txt"
     text = f"{prompt.template}\n\n{prompt.text}"
     if os.environ.get("WARPWRIGHT_UPDATE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts import ReplyError, read_reply
+from evolution.types import Fault
+from prompts import ReplyError, read_reply, slots_in
 from prompts.blocks import find_blocks
 from prompts.edits import Edit, apply_edits, find_edits
 
@@ -150,3 +151,36 @@ def test_thoughts_without_an_answer_are_told_apart_from_silence() -> None:
 def test_a_fence_quoted_in_code_does_not_end_it() -> None:
     quoted = f'"""Use:\n```\nModelNew()\n```\n"""\n{FILE}'
     assert read_reply(f"```python\n{quoted}```\nDone.") == quoted
+
+
+SLOTS = "# block: rows\nINPUTS = {}\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (f"A plan.\n```python\n{SLOTS}```\n", SLOTS),
+        (f"```python\n{SLOTS}```\nBetter:\n```python\n{SLOTS}x = 1\n```\n", f"{SLOTS}x = 1\n"),
+        (f"<think>```python\n{SLOTS}x```</think>\n{SLOTS}", f"\n{SLOTS}"),
+        ("```python\nINPUTS = {}\n```", "INPUTS = {}\n"),
+        (f"```python\n{SLOTS}", SLOTS),
+        ("```python\nclass ModelNew: pass\n```", None),
+        ("I cannot.", None),
+    ],
+)
+def test_the_slots_in_a_reply_are_found(reply: str, code: str | None) -> None:
+    assert slots_in(reply) == code
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        (f"```python\n{SLOTS}def value(x", Fault.CUT_OFF),
+        ("<think>rows", Fault.THOUGHTS_ONLY),
+        ("", Fault.EMPTY),
+    ],
+)
+def test_slots_that_are_not_there_are_told_apart(reply: str, fault: Fault) -> None:
+    with pytest.raises(ReplyError) as caught:
+        slots_in(reply)
+    assert caught.value.fault is fault

@@ -15,7 +15,7 @@ import pytest
 from service import exports
 from service.exports import DEFAULT, KERNELS, LEADERBOARDS
 from tests.service.test_field_exports import field_export
-from warpwright.cli import commands
+from warpwright.cli import commands, downloads
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("db", "evaluator", "evolution", "runtime", "service")
@@ -44,7 +44,7 @@ print(json.dumps({
 
 
 def test_the_command_line_knows_which_formats_are_texts() -> None:
-    assert set(commands.TEXTS) == {name for name, form in KERNELS.items() if form.media_type.startswith("text/")}
+    assert set(downloads.TEXTS) == {name for name, form in KERNELS.items() if form.media_type.startswith("text/")}
 
 
 def test_every_file_is_in_a_table() -> None:

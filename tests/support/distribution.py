@@ -16,7 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 _ROOT = Path(__file__).parents[2]
 _JUDGES = re.compile(r"^def \w+\((.*, )?judge[,:)]|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
-_SCRIPTS = re.compile(r"^from tests\.support import.*\bscripts\b", re.MULTILINE)
+_SCRIPTS = re.compile(r"^from tests\.support import.*\bscripts\b|^from tests\.synthesis\.interpreter\b", re.MULTILINE)
 _SHARED = {"files that judge": _JUDGES, "files that run scripts": _SCRIPTS}
 _CAGES = "tests/evaluator/cage/"  # whose children come from a judge's pool, and are not timed
 _LONGEST_FIRST = ("e2e", "browser", "take_home", "workers", "synthesis", "service", "db")

@@ -1,13 +1,15 @@
 """The real judge with short rounds: for tests that look at what comes of a verdict, and not at times.
 
 It is `python -m evaluator serve` in all else: stages, cages, fresh processes, and rounds to confirm in, since a
-confirmation must hold on a busy machine, too.
+confirmation must hold on a busy machine, too. But eager is the only Baseline, and a confirmation has half of the usual
+pairs of processes: compilers take most of a short judging. tests/evaluator/stages/test_baseline.py compiles.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
@@ -17,6 +19,7 @@ COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
 def main() -> int:
     """The exit status of the judge. What is imported here loads torch."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from evaluator.device_session.comparators import ComparatorCache
     from evaluator.serve import serve
     from tests.evaluator.rooms import SERVED
 
@@ -24,7 +27,8 @@ def main() -> int:
     options.add_argument("--device", default="cpu")
     options.add_argument("--builds", action="store_true")
     chosen = options.parse_args()
-    return serve(chosen.device, SERVED, builds=chosen.builds)
+    ComparatorCache.modes = lambda self: ("eager",)
+    return serve(chosen.device, replace(SERVED, process_pairs=4), builds=chosen.builds)
 
 
 if __name__ == "__main__":

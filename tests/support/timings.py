@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,15 +18,17 @@ from tests.support import cpu
 
 RECORD = Path(__file__).resolve().parents[2] / ".pytest-timings"
 COUNT = 30
-_CPU_S = "cpu_s"
+COLLECTION = "collection"
+_CPU_S, _COLLECTION_S = "cpu_s", "collection_s"
 
 
 @dataclass(slots=True)
 class Timing:
     """Seconds of one test, its fixtures included, and the process that ran it.
 
-    `cpu_s` are the processor seconds of that process and all below it. Children that a fixture keeps are in the test
-    during which they worked.
+    `cpu_s` are the processor seconds of that process and all that it started (`cpu.open_clock`). Children that a
+    fixture keeps are in the test during which they worked. What a process used before its first test, to import and to
+    collect, is a record of its own, `COLLECTION`.
     """
 
     test: str
@@ -40,15 +42,20 @@ class Meter:
     """Pytest plugin of each process that runs tests: it measures the processor seconds since the test before."""
 
     def __init__(self) -> None:
+        self._used_s = cpu.open_clock()
         self._before_s = 0.0
 
-    def pytest_collection_finish(self) -> None:
-        self._before_s = cpu.used_s()
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        if not self._before_s:
+            self._before_s = self._used_s()
+            item.user_properties.append((_COLLECTION_S, round(self._before_s, 3)))
+        yield
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
         yield
-        now_s = cpu.used_s()
+        now_s = self._used_s()
         item.user_properties.append((_CPU_S, round(now_s - self._before_s, 3)))
         self._before_s = now_s
 
@@ -66,7 +73,11 @@ class Recorder:
         if report.when != "call":
             timing.fixtures_s += report.duration
         if report.when == "teardown":
-            timing.cpu_s += float(str(dict(report.user_properties).get(_CPU_S, 0.0)))
+            used = {name: float(str(value)) for name, value in report.user_properties if name.endswith("_s")}
+            timing.cpu_s += used.get(_CPU_S, 0.0)
+            if _COLLECTION_S in used:
+                name = f"{COLLECTION} by {worker}"
+                self._found[name] = Timing(name, worker, cpu_s=used[_COLLECTION_S])
 
     def pytest_sessionfinish(self) -> None:
         if self._found:
@@ -78,25 +89,33 @@ def read() -> list[Timing]:
 
 
 def table(timings: list[Timing], count: int = COUNT) -> str:
-    """Suites and workers with their sums, then the slowest tests, slowest first."""
-    suites: dict[str, list[Timing]] = defaultdict(list)
-    workers: dict[str, list[Timing]] = defaultdict(list)
-    for one in timings:
-        suites["/".join(Path(one.test.partition("::")[0]).parts[:2])].append(one)
-        workers[one.worker].append(one)
-    lines = ["seconds  fixtures      cpu  tests  by suite, then by worker"]
-    for group in (suites, workers):
-        for name, those in sorted(group.items(), key=lambda item: -_sum(item[1])):
-            fixtures_s, cpu_s = sum(one.fixtures_s for one in those), sum(one.cpu_s for one in those)
-            lines.append(f"{_sum(those):7.1f}  {fixtures_s:8.1f}  {cpu_s:7.1f}  {len(those):5}  {name}")
+    """Suites, workers and files with their sums, the costliest first, then the slowest tests."""
+    lines = ["seconds  fixtures      cpu  tests  all, by suite, by worker, by file"]
+    groups: tuple[Callable[[Timing], str], ...] = (lambda one: "all", _suite, lambda one: one.worker, _file)
+    for group in groups:
+        those: dict[str, list[Timing]] = defaultdict(list)
+        for one in timings:
+            those[group(one)].append(one)
+        lines += [
+            f"{_seconds(some)}  {len(some):5}  {name}"
+            for name, some in sorted(those.items(), key=lambda item: -sum(one.cpu_s for one in item[1]))[:count]
+        ]
     lines.append("seconds  fixtures      cpu  test")
-    for one in sorted(timings, key=lambda one: -one.seconds)[:count]:
-        lines.append(f"{one.seconds:7.1f}  {one.fixtures_s:8.1f}  {one.cpu_s:7.1f}  {one.test}")
-    return "\n".join(lines)
+    slowest = sorted(timings, key=lambda one: -one.seconds)[:count]
+    return "\n".join(lines + [f"{_seconds([one])}  {one.test}" for one in slowest])
 
 
-def _sum(timings: list[Timing]) -> float:
-    return sum(one.seconds for one in timings)
+def _file(one: Timing) -> str:
+    return one.test.partition("::")[0]
+
+
+def _suite(one: Timing) -> str:
+    return "/".join(Path(_file(one)).parts[:2])
+
+
+def _seconds(timings: list[Timing]) -> str:
+    sums = (sum(getattr(one, name) for one in timings) for name in ("seconds", "fixtures_s", "cpu_s"))
+    return "{:7.1f}  {:8.1f}  {:7.1f}".format(*sums)
 
 
 def main() -> int:

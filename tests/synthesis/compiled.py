@@ -20,7 +20,10 @@ DTYPES = {
     "float32": "fp32",
     "float16": "fp16",
     "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8e4nv",
     "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
     "uint8": "u8",
     "int64": "i64",
     "bool": "i1",
@@ -59,7 +62,7 @@ def _compile(kernel: Any, args: tuple[Any, ...], grid: Any, named: Mapping[str, 
             signature[name] = "*" + DTYPES[str(value.dtype).removeprefix("torch.")]
             attributes[(place,)] = [["tt.divisibility", 16]]
         else:
-            signature[name] = "i32"
+            signature[name] = "i32" if value < 2**31 else "i64"
             if value % 16 == 0:
                 attributes[(place,)] = [["tt.divisibility", 16]]
     values = {(kernel.arg_names.index(name),): given[name] for name in constants}

@@ -1,4 +1,4 @@
-"""Shared by the synthesiser's tests: C++ Candidates that are compiled together."""
+"""Shared by the synthesiser's tests: C++ Candidates that are compiled together, and Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.synthesis.checking import warpwright_native
+from tests.synthesis.interpreter import Interpreter
 from tests.synthesis.together import Together
 
 
@@ -17,3 +18,9 @@ def together() -> Iterator[Together]:
         made = Together()
         patch.setattr(warpwright_native, "load_cpp", made)
         yield made
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> Iterator[Interpreter]:
+    with Interpreter() as one:
+        yield one

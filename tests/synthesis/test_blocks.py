@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from evaluator.types import DeviceKind
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
 from tests.synthesis.checking import ROOT, graphs, problem, sizes_of
-from tests.synthesis.test_triton import CHECK, COMPILE, case, child
+from tests.synthesis.interpreter import Interpreter
+from tests.synthesis.test_triton import case, compiled
 
 pytest.importorskip("triton")
 pytestmark = pytest.mark.compiles
@@ -122,14 +122,14 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "return F.max_pool2d(a0, 4, 1, 1), F.max_pool2d(a0, 3, 2, 1), F.avg_pool2d(a0, 2)",
         "torch.randn(b, h, m, n)",
         "",
-        [{"m": 9}, {"m": 12, "n": 50}],
+        [{"b": 1, "h": 3, "m": 9}, {"b": 1, "h": 1, "m": 12, "n": 50}],
     ),
     "scan": ("return torch.cumsum(a0 * torch.sigmoid(a1), -1) + 1", "torch.randn(b, h, n), torch.randn(n)", "", [{}]),
     "extremes": (
         "return a0.argmax(1), a0.argmin(-1), torch.argmax(a0, 0, keepdim=True)",
         "torch.randn(b, h, n).round()",
         "",
-        [{"h": 70}, {"n": 140}],
+        [{"b": 1, "h": 70, "n": 5}, {"h": 3, "n": 140}],
     ),
     "statistics of the batch": (
         "return F.batch_norm(a0, None, None, self.w, self.b, training=True)",
@@ -156,16 +156,17 @@ def drafts(source: str, sizes: list[dict[str, int]]) -> list[Draft]:
 
 
 @pytest.fixture(scope="module")
-def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def interpreted(interpreter: Interpreter, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("blocks")
     cases = {}
     for name, (forward, inputs, init, sizes) in CASES.items():
         source = problem(forward, inputs, init=init, sizes=SIZES)
         made = drafts(source, sizes[:2])
-        other = (d for d in made if d.configuration.get("HELD_GROUP") == 0 or d.configuration.get("BESIDE") == 0)
+        unlike = (("HELD_GROUP", 0), ("BESIDE", 0), ("SLICE_RESIDENT", 2))
+        other = (d for d in made if any(d.configuration.get(tunable) == value for tunable, value in unlike))
         made = [made[0], *other][:2]
         cases[name] = case(folder, name.replace(" ", "_"), source, made, sizes)
-    return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
+    return interpreter.check(cases)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -198,7 +199,7 @@ def test_launches_compile_for_sm_90(tmp_path: Path) -> None:
         workloads = sizes_of(source, "cuda")[:-1]
         sizes = [{k: v for k, v in workloads[1].items() if k != "name"}]
         cases[name] = case(tmp_path, name, source, drafts(source, workloads)[:1], sizes)
-    found = child(COMPILE, json.dumps(cases), TRITON_CACHE_DIR=str(tmp_path / "cache"))
+    found = compiled(cases, tmp_path)
     assert {name: [one["kernel"] for one in launches] for name, launches in found.items()} == LAUNCHED
 
 

@@ -31,7 +31,7 @@ POINTWISE = [
     "x * 2 + 1", "-x / 3", "torch.exp(x)", "torch.log(x.abs())", "torch.log1p(x.abs())", "torch.sigmoid(x)", "F.silu(x)", "F.gelu(x)",
     "F.gelu(x, approximate='tanh')", "torch.tanh(x)", "F.relu(x)", "torch.where(x > 0.5, x, -1.0)", "x.clamp(-1, 1)", "x.clamp(min=0.1)",
     "x ** 2", "x ** 3", "x.abs() ** 0.5", "x.abs() ** 1.7", "torch.rsqrt(x * x + 1)", "x.abs().sqrt()", "torch.maximum(x, -x)",
-    "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.hardswish(x)",
+    "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.selu(x) + F.mish(x)", "F.celu(x, 0.7)", "F.hardswish(x)",
     "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
     "(x > 0) & (x < 1)", "(x > 0).float()", "x.isnan() | ~(x < 1)", "F.hardtanh(x) - F.relu6(x)", "torch.lerp(x, x * 2, 0.3)", "x.long()",
     "(x.long() & 15) + (x.long() >> 1)",
@@ -42,7 +42,7 @@ ROW = [
     "torch.softmax(x, -1)", "torch.log_softmax(x, -1)", "torch.logsumexp(x, -1)", "F.layer_norm(x, x.shape[-1:])", "F.rms_norm(x, x.shape[-1:])",
     "x / x.norm(dim=-1, keepdim=True)", "F.normalize(x, dim=-1)", "(x - x.mean(-1, keepdim=True)) * 2", "x.sum()", "x.mean()",
     "torch.softmax(x, -1).sum(-1)", "(x > 0).sum(-1)", "torch.softmax(torch.softmax(x, -1), -1)", "x.mean(0) * 2", "torch.softmax(x, 0) + 1",
-    "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))",
+    "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))", "F.instance_norm(x.unflatten(0, (1, x.shape[0]))).relu()",
 ]  # fmt: skip
 TWO_INPUTS = [
     ("x + y * 2", X, Y), ("x * y", X, COLUMNS), ("x * y + x", X, ROWS), ("torch.softmax(x + y, -1)", X, COLUMNS),
@@ -71,8 +71,25 @@ ANY_SIZE = problem(
 )
 
 
+PRODUCTS = [
+    ("F.linear(F.rms_norm(a0, a0.shape[-1:]), self.w)", X),
+    ("F.linear(F.silu(F.linear(a0, self.w)) * F.linear(a0, self.u), self.v, self.c)", X),
+    ("torch.softmax((a0 @ self.w.t()) * 0.01, -1)", "torch.randn(1, rows, n)"),
+    ("torch.addmm(self.b, a0, self.w.t())", X),
+]
+OF_WEIGHTS = """self.w = nn.Parameter(torch.ones(45, n))
+self.u = nn.Parameter(torch.ones(45, n))
+self.v = nn.Parameter(torch.ones(33, 45))
+self.b = nn.Parameter(torch.ones(45))
+self.c = nn.Parameter(torch.ones(33))"""
+
+
 def one(formula: str) -> str:
     return problem(f"x = a0\nreturn {formula}", X)
+
+
+def product(formula: str, inputs: str) -> str:
+    return problem(f"return {formula}", inputs, init=OF_WEIGHTS, init_args="n")
 
 
 def two(formula: str, first: str, second: str) -> str:
@@ -106,7 +123,8 @@ def _compiled(together: Together) -> None:
     plain = [*map(one, TOGETHER + ROW), *(two(*case) for case in TWO_INPUTS), LAYER_NORM]
     drafts = [d for source in plain for d in drafts_of(source)]
     threaded = [d for formula in THREADED for d in drafts_of(one(formula), 2, threads=2)]
-    together.compile(d.source for d in [*drafts, *tuned(), *drafts_of(ANY_SIZE, 2), *threaded])
+    products = [d for case in PRODUCTS for threads in (1, 2) for d in drafts_of(product(*case), threads=threads)]
+    together.compile(d.source for d in [*drafts, *tuned(), *drafts_of(ANY_SIZE, 2), *threaded, *products])
 
 
 def check(source: str) -> str:
@@ -143,6 +161,23 @@ def test_threads_share_the_rows(formula: str, monkeypatch: pytest.MonkeyPatch) -
         assert ("num_threads(threads)" in draft.source) == ("threads" in draft.strategy)
         for workload in CHECKED:
             Pair(source, draft.source, workload).check()
+
+
+@pytest.mark.parametrize(("formula", "inputs"), PRODUCTS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_of_few_rows_are_sums_of_ours(formula: str, inputs: str, threads: int) -> None:
+    """Also where rows and columns are no multiple of a block's."""
+    source = product(formula, inputs)
+    draft = drafts_of(source, threads=threads)[0]
+    assert "products of few rows" in draft.strategy
+    for workload in CHECKED:
+        Pair(source, draft.source, workload).check()
+
+
+def test_products_of_many_rows_stay_library_calls() -> None:
+    source = product("F.silu(F.linear(a0, self.w))", X)
+    traced = graphs(source, [{"name": "a", "rows": 300, "n": 37}, {"name": "b", "rows": 3, "n": 264}])
+    assert all("linear" in draft.left for draft in sequence(traced, DeviceKind.CPU, 0))
 
 
 def test_one_row_with_reductions_is_left_to_one_thread() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import pytest
@@ -20,7 +19,8 @@ from synthesis.plan import make_plan
 from synthesis.strategies import sequence
 from synthesis.triton.fold import fold_constants
 from tests.synthesis.checking import ROOT, graphs, problem
-from tests.synthesis.test_triton import CHECK, case, child, firsts
+from tests.synthesis.interpreter import Interpreter
+from tests.synthesis.test_triton import case, firsts
 
 pytest.importorskip("triton")
 PROBLEMS = ROOT / "bench" / "anchors" / "problems" / "quantised"
@@ -46,15 +46,16 @@ def rounded_by_torch(draft: Draft) -> Draft:
 
 
 @pytest.fixture(scope="module")
-def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def interpreted(interpreter: Interpreter, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("quantised")
     cases = {}
     for name in NAMES:
         source, workloads = reference(name)
         drafts = [rounded_by_torch(draft) for draft in firsts(source, workloads)]
-        sizes = [{k: v for k, v in w.items() if k != "name"} for w in workloads]
+        # The interpreter takes milliseconds for each row, and rows are alike.
+        sizes = [{k: v for k, v in w.items() if k != "name"} | {"tokens": n} for n, w in enumerate(workloads, 1)]
         cases[name] = case(folder, name, source, drafts, sizes)
-    return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
+    return interpreter.check(cases)
 
 
 @pytest.mark.compiles

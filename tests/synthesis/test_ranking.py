@@ -41,6 +41,16 @@ def test_registers_that_overflow_cost() -> None:
     assert estimate_us(row, "held", {**HELD, "ELEMENTS": 64}) > estimate_us(row, "held", {**HELD, "ELEMENTS": 16})
 
 
+def test_rows_that_shared_memory_has_no_room_for_are_not_loaded_ahead() -> None:
+    source = problem("return a0 / a0.abs().mean(-1, keepdim=True)", "torch.randn(rows, n)")
+    names = {
+        n: {d.strategy for d in sequence(graphs(source, [{"name": "a", "rows": 4096, "n": n}]), DeviceKind.CUDA, 0)}
+        for n in (32768, 65535)
+    }
+    assert any("on their way" in name for name in names[32768])
+    assert not any("on their way" in name for name in names[65535])
+
+
 def test_the_first_are_unlike_each_other() -> None:
     listed = [
         ("streamed", draft("streamed", **STREAMED)),

@@ -1,11 +1,8 @@
-"""Generated Triton: run by Triton's interpreter in a child process (float32), and compiled for sm_90 without a GPU."""
+"""Generated Triton: run by Triton's interpreter (float32), and compiled for sm_90 without a GPU."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +11,15 @@ import pytest
 from evaluator.types import DeviceKind, Language
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
+from tests.support import scripts
 from tests.synthesis.checking import ROOT, graphs, problem, sizes_of
+from tests.synthesis.interpreter import Interpreter
 
 pytest.importorskip("triton")
 pytestmark = pytest.mark.compiles
 SMALL = {"rows": 3, "tokens": 3, "hidden": 40, "vocabulary": 70, "batch": 2, "heads": 8, "kv_heads": 2}
 SMALL |= {"length": 5, "queries": 3, "keys": 21, "inner": 24, "out": 12}
 PROBLEMS = sorted((ROOT / "examples" / "problems").glob("*.py"))
-CHECK = """
-import functools, importlib.util, json, sys, traceback
-import tests.synthesis.checking as checking
-
-@functools.cache
-def module(path):
-    spec = importlib.util.spec_from_file_location("made", path)
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-checking.module = module
-for name, case in json.load(sys.stdin).items():
-    try:
-        for candidate in case["candidates"]:
-            for sizes in case["sizes"]:
-                checking.Pair(case["reference"], candidate, sizes).check()
-    except Exception:
-        print(json.dumps([name, traceback.format_exc()[-3000:]]))
-    else:
-        print(json.dumps([name, "right"]))
-"""
 
 
 def firsts(source: str, workloads: list[dict[str, Any]]) -> list[Draft]:
@@ -53,21 +30,6 @@ def firsts(source: str, workloads: list[dict[str, Any]]) -> list[Draft]:
     assert found
     assert {d.language for d in found.values()} == {Language.TRITON}
     return list(found.values())
-
-
-def child(program: str, given: str, **environment: str) -> dict[str, Any]:
-    """Run a child process and return its verdict of each case: it prints pairs of (case, verdict), a line each."""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        input=given,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
 def write(folder: Path, name: str, source: str) -> str:
@@ -98,12 +60,11 @@ def family(number: int, folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Run every case in Triton's interpreter. It must be chosen before Triton is imported, so it runs in a child."""
+def interpreted(interpreter: Interpreter, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("interpreted")
     cases = {path.stem: example(path, folder) for path in PROBLEMS}
     cases |= {f"family_{number}": family(number, folder) for number in range(len(FAMILIES))}
-    return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
+    return interpreter.check(cases)
 
 
 @pytest.mark.parametrize("name", [path.stem for path in PROBLEMS])
@@ -129,7 +90,23 @@ def test_families(number: int, interpreted: dict[str, str]) -> None:
     assert interpreted[f"family_{number}"] == "right"
 
 
-COMPILE = "from tests.synthesis.compiled import main; main()"
+def compiled(cases: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what the candidates of each case launch, compiled for sm_90 in a process of its own."""
+    good, said = scripts.run(
+        f"""
+import io, os, sys, warnings
+warnings.simplefilter("default")
+os.environ["TRITON_CACHE_DIR"] = {str(folder / "cache")!r}
+sys.path.insert(0, {str(ROOT)!r})
+sys.stdin = io.StringIO({json.dumps(cases)!r})
+from tests.synthesis.compiled import main
+main()""",
+        folder,
+    )
+    assert good, said[-3000:]
+    return dict(json.loads(line) for line in said.splitlines() if line.startswith("["))
+
+
 COMPILED = ["softmax_scale_mask", "decode_attention", "rmsnorm_linear"]
 
 
@@ -142,7 +119,7 @@ def cubins(names: list[str], folder: Path, most: int = 2) -> dict[str, Any]:
         drafts = firsts(source, workloads[:3])
         sizes = [{k: v for k, v in w.items() if k != "name"} for w in workloads[:most]]
         cases[name] = case(folder, name, source, [drafts[0], drafts[-1]], sizes)
-    return child(COMPILE, json.dumps(cases), TRITON_CACHE_DIR=str(folder / "cache"))
+    return compiled(cases, folder)
 
 
 def test_compiles_for_sm_90(tmp_path: Path) -> None:

@@ -73,6 +73,21 @@ def test_a_line_that_the_service_refuses_does_not_stop_the_others(
     assert "The line was changed." in shown.err
 
 
+def test_a_file_without_an_answer_is_no_success(
+    api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "kernel.py"
+    other.write_text("import torch\nx = 1\n", encoding="utf-8")
+    assert run(api, "collect", str(other)) == ExitCode.NOT_PASSED
+    assert "no line of these files is an answer" in capfd.readouterr().err
+
+
+def test_hours_are_a_number_above_0(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    for hours in ("nan", "0", "inf"):
+        assert run(api, "bundle", "--hours", hours) == ExitCode.BAD_USAGE
+        assert "--hours must be a number above 0" in capfd.readouterr().err
+
+
 def test_a_file_that_is_not_there_is_named(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(api, "collect", "nowhere.answers") == ExitCode.BAD_USAGE
     assert "nowhere.answers" in capfd.readouterr().err

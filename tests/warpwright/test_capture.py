@@ -189,6 +189,15 @@ def test_the_slowest_parts_are_written_and_put_back(script: Path, capfd: pytest.
     assert words.count("kernel (2, 5, 16)") == 2
 
 
+def test_a_file_that_is_no_script_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.bin").write_bytes(b"\x00\x01")
+    assert commands.run(["capture", str(tmp_path / "model.bin")]) == ExitCode.BAD_USAGE
+    assert "is no Python source" in capfd.readouterr().err
+    (tmp_path / "run.py").touch()
+    assert commands.run(["capture", "-o", str(tmp_path / "run.py"), str(tmp_path / "run.py")]) == ExitCode.BAD_USAGE
+    assert "is a file; name another with -o" in capfd.readouterr().err
+
+
 def test_a_large_tensor_that_is_no_state_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Drawn again it would be another one, and put_back finds it under no name."""
     assert captured(Holder(1025), tmp_path) == 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import warpwright
 from tests.warpwright.fake_api import (
@@ -24,7 +25,9 @@ from tests.warpwright.fake_api import (
     run_object,
     run_summary,
 )
-from warpwright.cli import commands
+from warpwright.api.decoding import decode
+from warpwright.api.searching import RunSummary
+from warpwright.cli import commands, tables
 from warpwright.errors import ExitCode
 
 
@@ -189,10 +192,40 @@ def test_a_refused_problem_ends_with_2_and_the_reason(
         ["keys", "create", "nightly", "--scope", "everything"],
         ["download", "cand_1"],
         ["download", "run_1", "--format", "exe"],
+        ["serve", "--port", "99999"],
+        ["keys", "create", "nightly", "--days", "-3"],
+        ["capture", "--seconds", "-1", __file__],
     ],
 )
 def test_bad_usage_ends_with_2(arguments: list[str]) -> None:
     assert commands.run(arguments) == ExitCode.BAD_USAGE
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--threads", "many"], "--threads takes numbers from 1 to"),
+        (["--threads", "1,9999"], "--threads takes numbers from 1 to"),
+        (["--script", "run.py"], "is a file: leave it out"),
+        (["-o", "."], "is a folder; name another with -o"),
+        (["-o", f"{__file__}/best.py"], "is a file; name another with -o"),
+        (["--server", "example.com"], "begins with http:// or https://"),
+        (["--seconds", "inf"], "--seconds must be a number above 0"),
+        (["--seed", os.devnull], "/dev/null is empty"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_starts(
+    problem: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], more: list[str], words: str
+) -> None:
+    data = ["--device", "cpu", "--data", str(tmp_path / "data")]
+    assert commands.run(["optimize", str(problem), *data, *more]) == ExitCode.BAD_USAGE
+    assert words in capfd.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_list_of_commands_is_whole_in_80_columns(capfd: pytest.CaptureFixture[str]) -> None:
+    assert commands.run(["--help"]) == ExitCode.OK
+    assert "..." not in capfd.readouterr().out.partition("Commands:")[2]
 
 
 def test_budgets_must_be_positive(api: FakeApi, problem: Path) -> None:
@@ -213,6 +246,15 @@ def test_lists_are_tables_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str
         assert commands.run([*command, "--server", api.url, "--json"]) == ExitCode.OK
         rows = json.loads(capfd.readouterr().out)
         assert all(row["id"] in table for row in rows)
+
+
+def test_candidates_show_the_way_in_which_a_model_wrote_them(
+    api: FakeApi, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    api.candidates = [candidate_object(3, "PASSED", proposer="gpt", way="slots")]
+    assert commands.run(["candidates", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert "gpt/create/slots" in capfd.readouterr().out
 
 
 def test_the_leaderboard_is_a_table_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
@@ -306,6 +348,34 @@ def test_the_list_of_runs_has_names_and_marks_what_is_not_confirmed(
     assert " 1.50x (1.40x to 1.60x)" in first
     assert " ~1.50x" in second
     assert "1.50x" not in third
+
+
+def test_a_table_fits_80_columns_and_keeps_its_ids_whole() -> None:
+    run = run_summary(1, id="run_01m8cyjrj2000vyd8cbgqph3df", problem_name="a problem with a long name")
+    screen = Console(width=80, file=io.StringIO())
+    screen.print(tables.runs([decode(RunSummary, run)], screen.width))
+    assert isinstance(screen.file, io.StringIO)
+    head, first, *_ = screen.file.getvalue().splitlines()
+    assert head.split() == ["run", "problem", "status", "against", "fastest"]
+    assert first.startswith(f"{run['id']}  ")
+    wide = tables.runs([decode(RunSummary, run)], 200)
+    assert len(wide.columns) == 8
+
+
+def test_an_unjudged_candidate_of_an_ended_run_is_told_so(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    api.candidates = [{**candidate_object(3, "PASSED"), "verdict": None, "speedup": None, "reason": ""}]
+    for status, words in (("finished", "not judged"), ("running", "in progress")):
+        api.run["status"] = status
+        assert commands.run(["candidates", RUN_ID, "--server", api.url]) == ExitCode.OK
+        assert words in capfd.readouterr().out
+
+
+def test_a_full_disk_is_told_without_a_traceback(api: FakeApi) -> None:
+    command = [sys.executable, "-m", "warpwright", "events", RUN_ID, "--json", "--server", api.url]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ran.returncode == ExitCode.INTERNAL
+    assert ran.stderr == "warpwright: No space left on device: make room and run the command again\n"
 
 
 def test_an_event_is_one_whole_line(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 
+import httpx2
 import pytest
 
 from tests.warpwright.fake_api import RUN_ID, FakeApi
 from warpwright.api import Client
+from warpwright.api.calling import error_of
 from warpwright.api.searching import Run
 from warpwright.errors import Refused, ServiceFailed, StackFailed, Unreachable
 
@@ -33,6 +35,12 @@ def test_a_problem_document_becomes_an_error_that_says_what_to_do(api: FakeApi) 
     assert caught.value.slug == "reference-invalid"
     assert "line 3: define Model" in str(caught.value)
     assert "source: too long" in str(caught.value)
+
+
+def test_a_page_of_another_server_is_not_shown() -> None:
+    asked = httpx2.Request("GET", "http://127.0.0.1:80/api/v1/runs")
+    error = error_of(httpx2.Response(404, html="<!DOCTYPE HTML><title>Not Found</title>", request=asked))
+    assert str(error) == f"{asked.url} answered 404 with a page: is that the address of a service?"
 
 
 def test_a_failing_service_and_a_missing_one_are_told_apart(api: FakeApi) -> None:

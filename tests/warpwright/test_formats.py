@@ -242,6 +242,16 @@ def test_optimize_posts_the_imported_problem_and_downloads_a_submission(
     assert (tmp_path / "submission.py").read_text(encoding="utf-8") == "# the submission\n"
 
 
+def test_what_needs_no_import_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\n", encoding="utf-8")
+    for target, words in (
+        (str(tmp_path / "mine.py"), "A problem file of Warpwright needs no import"),
+        ("torch.nn:GELU", "warpwright capture --only torch.nn:GELU SCRIPT"),
+    ):
+        assert commands.run(["import", target, "-o", str(tmp_path)]) == ExitCode.BAD_USAGE
+        assert words in capfd.readouterr().err
+
+
 def test_a_plain_problem_file_is_no_import(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(forms.KERNELBENCH, encoding="utf-8")

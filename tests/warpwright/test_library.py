@@ -219,6 +219,14 @@ def test_a_champion_takes_the_functions_place_for_such_calls(api: FakeApi, capfd
         fast(X)
 
 
+def test_another_limit_takes_the_place_of_the_time(api: FakeApi) -> None:
+    api.kernel = KERNEL
+    for limits, budget in (({"candidates": 3}, {"candidates": 3}), ({}, {"wall_s": 60})):
+        api.bodies.clear()
+        warpwright.optimize(attend, (X, torch.rand(16)), server=api.url, quiet=True, **limits)
+        assert api.bodies[1]["budget"] == budget
+
+
 def test_a_module_keeps_its_weights_and_its_mode(api: FakeApi) -> None:
     api.kernel = BLOCK
     norm = nn.LayerNorm(16).eval()
@@ -270,6 +278,8 @@ def test_its_own_stack_waits_for_other_processes_with_a_bound(
 def test_bad_use_and_no_service_are_errors() -> None:
     with pytest.raises(BadUsage, match="above 0"):
         warpwright.optimize(rms, X, seconds=0)
+    with pytest.raises(BadUsage, match="candidates must be a number above 0"):
+        warpwright.optimize(rms, X, candidates=0)
     with pytest.raises(Unreachable, match="no service answers"):
         warpwright.optimize(rms, X, server="http://127.0.0.1:9")
 

@@ -16,8 +16,8 @@ from tests.warpwright.fake_api import FakeApi
 from tests.warpwright.test_children import wait_until
 from warpwright.api import Client
 from warpwright.cli import agents, commands, doctor, evaluator_process, readiness
+from warpwright.cli.problems import read_sizes
 from warpwright.cli.sessions import Session
-from warpwright.cli.sizes import read_sizes
 from warpwright.errors import BadUsage, ExitCode, Missing
 
 CAGE = {"name": "cage", "need": "judging", "ok": False, "found": "no namespaces", "advice": "install bubblewrap"}
@@ -85,6 +85,14 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         readiness.check_ready("cpu", tmp_path / "data")
 
 
+def test_a_list_needs_little_room_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 10**12, 10**6))
+    assert commands.run(["runs", "--data", str(tmp_path / "data")]) == ExitCode.INTERNAL
+    assert "has 0.0 GB free and needs 0.1: make room" in capfd.readouterr().err
+
+
 def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(readiness.os, "access", lambda *_: False)
     with pytest.raises(Missing, match="is not writable: set WARPWRIGHT_DATA_DIR"):
@@ -107,7 +115,7 @@ def test_optimize_refuses_before_it_starts_anything(
 ) -> None:
     examined(CAGE, cpu=False)
     problem = tmp_path / "p.py"
-    problem.write_text("")
+    problem.write_text("x = 1\n")
     asked = ["optimize", str(problem), "--device", "cpu", "--data", str(tmp_path / "data")]
     assert commands.run(asked) == ExitCode.INTERNAL
     assert "cage: no namespaces. install bubblewrap" in " ".join(capfd.readouterr().err.split())
@@ -126,7 +134,7 @@ def test_doctor_agrees_with_the_judge(examined: Callable[..., None], capfd: pyte
 
 def test_sizes_travel_with_the_problem(api: FakeApi, tmp_path: Path) -> None:
     problem = tmp_path / "p.py"
-    problem.write_text("")
+    problem.write_text("x = 1\n")
     commands.run(["optimize", str(problem), "--server", api.url, "--size", "rows=64", "--size", "rows=7, scale=0.5"])
     assert api.bodies[0]["sizes"] == [{"rows": 64}, {"rows": 7, "scale": 0.5}]
     assert read_sizes("dtype=bfloat16, causal=True") == {"dtype": "bfloat16", "causal": True}

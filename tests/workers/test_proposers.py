@@ -106,6 +106,7 @@ def test_a_recorded_run_is_repeated_exactly(shop: Shop, tmp_path: Path, monkeypa
     assert story(first.id) == story(second.id)
 
 
+@pytest.mark.compiles
 def test_the_synthesiser_writes_designs_until_it_has_no_more() -> None:
     proposers = Proposers(Settings())
     first = proposers.propose(propose_work("synthesiser"))
@@ -125,6 +126,7 @@ def test_the_synthesiser_writes_designs_until_it_has_no_more() -> None:
     ],
     ids=["exit", "kill"],
 )
+@pytest.mark.compiles
 def test_a_reference_that_cannot_be_traced_is_exhausted_with_the_reason(source: str) -> None:
     result = Proposers(Settings()).propose(propose_work("synthesiser", problem=replace(PROBLEM, source=source)))
     assert result.outcome is ProposalOutcome.EXHAUSTED

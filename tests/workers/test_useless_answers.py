@@ -184,3 +184,31 @@ def test_a_model_that_repeats_itself_is_stopped_and_its_answers_are_charged(tmp_
     # Four repetitions count, and those in flight together count once: at most six calls for each.
     assert run.spend.candidates == len(server.requests) <= 24
     assert "one was stopped: it repeated itself" in run.message
+
+
+RUNS = [
+    ("only thoughts", ONLY_THOUGHTS, 4, "raise max_output_tokens of endpoint 'one'"),
+    ("refusals", Message({"refusal": "I can't help with that."}), 4, "use another model for this problem"),
+    ("a content filter", Message({"content": "I"}, finish="content_filter"), 4, "change the filter, or the model"),
+    ("tool calls", Message(TOOL, finish="tool_calls"), 4, "switch tools off for it"),
+    ("nothing", Message({"content": ""}), 4, "check the model and its chat template"),
+    ("prose", Say("I would tile the rows."), 8, "the reply has no code"),
+    ("cut off", Say("```python\nimport torch\n", finish="length"), 8, "cut off inside its code"),
+    ("no Python", Say("```python\nclass ModelNew(:\n```"), 8, "the file is not Python: line 1"),
+    ("an error body", Body({"error": {"message": "no credit left", "code": 402}}), 12, "HTTP 402: no credit left"),
+]
+
+
+@pytest.mark.parametrize(
+    ("step", "most", "words"),
+    [pytest.param(*case, id=name, marks=[] if name == "refusals" else pytest.mark.soak) for name, *case in RUNS],
+)
+def test_a_run_with_nothing_but_useless_answers_ends_soon_and_says_why(
+    tmp_path: Path, step: Step, most: int, words: str
+) -> None:
+    """Runs of one cause differ by the step alone; one shows that the Run ends. `--soak -s` prints the table."""
+    _, run, server = run_with(tmp_path, step, Budget(candidates=40))
+    print(f"{len(server.requests)} calls, {run.spend.usd:.4f} $: {run.message}")
+    assert len(server.requests) <= most
+    assert run.end_reason in (EndReason.NO_PROPOSER, EndReason.BUDGET)
+    assert words in run.message

@@ -76,7 +76,10 @@ def error_of(response: httpx2.Response) -> WarpwrightError:
         for entry in (problem.get("errors") or ())[:MAX_FIELDS_SHOWN]:
             detail += f"\n  {entry.get('field') or ''}: {entry.get('message')}"
     except (ValueError, AttributeError):
-        detail, slug = response.text[:300], ""
+        page = "html" in response.headers.get("content-type", "")
+        detail, slug = "" if page else response.text[:300], ""
+        if page:
+            detail = f"{response.url} answered {response.status_code} with a page: is that the address of a service?"
     message = detail or f"{response.status_code} for {response.url}"
     if response.status_code < 500:
         return Refused(message, status=response.status_code, slug=slug)

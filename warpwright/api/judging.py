@@ -207,7 +207,10 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A stored Candidate without its source. `speedup` is the newest judged headline against the fastest Baseline."""
+    """A stored Candidate without its source. `speedup` is the newest judged headline against the fastest Baseline.
+
+    `way` is how its model wrote it: "slots" of a block, "edits" of a parent, or a whole "file"; "" without a model.
+    """
 
     configuration: Mapping[str, Any] = field(default_factory=dict)
     confirmed: bool
@@ -229,6 +232,7 @@ class Candidate:
     speedup: Ratio | None
     stage: Stage | None
     verdict: Verdict | None
+    way: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

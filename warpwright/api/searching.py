@@ -122,7 +122,10 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One choice of the bandit: a Proposer, its model, an Operator, and a prompt variant."""
+    """One choice of the bandit: a Proposer, its model, an Operator, and a prompt variant.
+
+    A model is asked for a whole file, for edits of a parent (`diff`), or for a block's slots (the variant SLOTS).
+    """
 
     model: str = ""
     operator: Operator

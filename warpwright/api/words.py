@@ -47,6 +47,7 @@ Fault = Literal[
     "no_code",
     "not_python",
     "bad_edits",
+    "bad_slots",
     "too_long",
     "duplicate",
 ]

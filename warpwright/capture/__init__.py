@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from warpwright.cli.files import check_output
 from warpwright.errors import BadUsage, ExitCode, Interrupted
 
 _PROGRAM = Path(__file__).parent / "in_script" / "main.py"
@@ -33,6 +34,9 @@ def capture(
     """Run the script and write problem files. Exit 0 with at least one, 1 without any. Raises BadUsage."""
     if not script.is_file():
         raise BadUsage(f"{script}: no such script")
+    if b"\0" in script.read_bytes():
+        raise BadUsage(f"{script} is no Python source")
+    check_output(output, folder=True)
     if only is not None and not is_import_path(only):
         raise BadUsage(f"--only names a class or function as package.module:Name, not {only!r}")
     options = {

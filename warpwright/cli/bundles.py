@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from warpwright.api import Client
 from warpwright.api.boards import Collected
 from warpwright.api.words import DeviceKind
 from warpwright.cli.console import out, print_json, say
-from warpwright.cli.files import write_text
+from warpwright.cli.files import check_output, write_text
 from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Refused
 
@@ -30,6 +31,9 @@ def bundle(
     json: bool,
 ) -> ExitCode:
     """Save the work that waits for a kind of device. Exits 1 if none waits."""
+    if not 0 < hours < math.inf:
+        raise BadUsage(f"--hours must be a number above 0, not {hours:g}")
+    check_output(output or Path("a.bundle"))
     with open_session(server, data) as session:
         try:
             made = session.client.create_bundle(device=device, limit=limit, hours=hours)
@@ -48,11 +52,18 @@ def bundle(
 
 
 def collect(files: Sequence[Path], *, release: bool, server: str | None, data: Path | None, json: bool) -> ExitCode:
-    """Settle the answers in files. With `release`, return the bundles' other work to its queue."""
+    """Settle the answers in files. With `release`, return the bundles' other work to its queue.
+
+    Exits 1 if no line of the files is an answer or a bundle's.
+    """
     found: list[Collected] = []
     broken, bundles = 0, dict[str, None]()
+    lines = list(_lines(files))
+    if lines and all(bundle_id is None for bundle_id, _ in lines):
+        say("no line of these files is an answer: name what `python -m evaluator work` wrote there (*.answers)")
+        return ExitCode.NOT_PASSED
     with open_session(server, data) as session:
-        for bundle_id, line in _lines(files):
+        for bundle_id, line in lines:
             if bundle_id is None:
                 broken += 1
                 continue

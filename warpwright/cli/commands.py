@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import functools
+import os
 import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from warpwright import __version__, paths
 from warpwright.api import words
 from warpwright.capture import capture as run_capture
-from warpwright.cli import agents, bundles, evaluator_process, keys, problems, tables
+from warpwright.cli import agents, bundles, downloads, evaluator_process, keys, problems, tables
 from warpwright.cli import doctor as machine
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
 from warpwright.cli.device import every_worker, kind_of, read_device
-from warpwright.cli.files import unpack, write_bytes, write_text
 from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.cli.optimize import optimize as run_optimize
 from warpwright.cli.options import Data, Json, Server
-from warpwright.cli.readiness import check_disk, check_port
+from warpwright.cli.readiness import check_disk, check_port, check_threads
 from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
 from warpwright.formats import MOST_WORKLOADS
@@ -94,9 +96,13 @@ def optimize(
     usd: Annotated[float | None, typer.Option(help="Maximum cost of model calls, in dollars.")] = None,
     proposer: Annotated[
         list[str] | None,
-        typer.Option(help="Source of candidates: synthesiser, a model's name, or replay:NAME. Repeatable."),
+        typer.Option(
+            metavar="NAME", help="Source of candidates: synthesiser, a model's name, or replay:NAME. Repeatable."
+        ),
     ] = None,
-    seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
+    seed: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A kernel file to start from. Repeatable.")
+    ] = None,
     in_flight: Annotated[
         int | None, typer.Option(min=1, max=256, help="Candidates in the making at once. [default: 4]")
     ] = None,
@@ -123,10 +129,10 @@ def optimize(
     _end(run_optimize(options))
 
 
-@app.command()
+@app.command(short_help="Check one kernel for correctness and time it.")
 def judge(
     problem: Target,
-    candidate: Annotated[Path, typer.Argument(help="The candidate file: a ModelNew.")],
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="The candidate file: a ModelNew.")],
     device: Device = None,
     domain: Domain = None,
     size: Size = None,
@@ -138,6 +144,8 @@ def judge(
 
     Exits 0 for PASSED, 1 for any other verdict, 2 for an invalid reference, 3 when the judge itself failed.
     """
+    if read_device(device) == "cpu":
+        check_threads(threads)
     with problems.as_file(problem, script) as path:
         arguments = ["judge", "--problem", str(path), "--candidate", str(candidate), "--device", read_device(device)]
         if domain:
@@ -152,9 +160,11 @@ def judge(
     _end(code)
 
 
-@app.command("import")
+@app.command("import", short_help="Write problem files from other projects' forms.")
 def import_(
-    what: Target,
+    what: Annotated[
+        str, typer.Argument(metavar="PATH", help="A file or folder in that form (PATH#NAME names one of several).")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the problem files.")] = Path("problems"),
     workloads: Annotated[
         int, typer.Option(min=1, max=100, help="Maximum number of shown workloads of a problem.")
@@ -168,16 +178,23 @@ def import_(
     _end(problems.import_problems(what, output, workloads, json=json))
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command(
+    short_help="Write the slowest parts of a script's models as problem files.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 def capture(
-    script: Annotated[Path, typer.Argument(help="A script that runs the model; its arguments follow.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]...")] = None,
+    script: Annotated[
+        Path, typer.Argument(metavar="SCRIPT", help="A script that runs the model; its arguments follow.")
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="Arguments of the script.", show_default=False)
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the problem files.")] = Path("captured"),
     python: Annotated[str | None, typer.Option(help="The script's Python. [default: the one that runs this]")] = None,
     only: Annotated[str | None, typer.Option(help="One class or function, as package.module:Name.")] = None,
     most: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of parts.")] = 10,
     largest: Annotated[int, typer.Option(min=1, help="Maximum number of operations of a part.")] = 60,
-    seconds: Annotated[float, typer.Option(help="Maximum time of the script.")] = 3600.0,
+    seconds: Annotated[float, typer.Option(min=1, help="Maximum time of the script.")] = 3600.0,
 ) -> None:
     """Run a script, find the slowest parts of its models, and write each as a problem file with its real shapes.
 
@@ -192,12 +209,12 @@ def capture(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(short_help="Run the API, the dashboard and the workers until interrupted.")
 def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Outside loopback, API keys are required.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = DEFAULT_PORT,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -230,7 +247,7 @@ def _serve_until_interrupted(stack: Stack) -> None:
         say("Stopping.")
 
 
-@app.command()
+@app.command(short_help="List the champion of every problem and kind of device.")
 def leaderboard(server: Server = None, data: Data = None, json: Json = False) -> None:
     """List the champion of every problem on every kind of device."""
     with open_session(server, data) as session:
@@ -246,15 +263,16 @@ def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
     print_rows(rows, tables.runs, "runs", as_json=json)
 
 
-@app.command()
+@app.command(short_help="List the candidates of a run: verdicts and speedups.")
 def candidates(run: RunId, server: Server = None, data: Data = None, json: Json = False) -> None:
     """List the candidates of a run, with their verdicts and speedups."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_candidates, run))
-    print_rows(rows, tables.candidates, "candidates", as_json=json)
+        ended = session.client.get_run(run).status in ("finished", "cancelled", "failed")
+    print_rows(rows, functools.partial(tables.candidates, ended=ended), "candidates", as_json=json)
 
 
-@app.command()
+@app.command(short_help="Print the events of a run, one a line.")
 def events(
     run: RunId,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events until the run ends.")] = False,
@@ -283,16 +301,12 @@ def cancel(run: RunId, server: Server = None, data: Data = None, json: Json = Fa
         out.print(f"{state.id} is {state.status}", markup=False)
 
 
-TEXTS = ("py", "gpumode")
-"""Formats that are one text; the others are archives."""
-
-
-@app.command()
+@app.command(short_help="Download the champion of a run or a problem.")
 def download(
     what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
     device: Device = None,
     form: Annotated[
-        Literal["py", "package", "hf-kernel", "kernelbench", "gpumode", "flashinfer", "sol", "zip"],
+        downloads.Form,
         typer.Option(
             "--format",
             help="py: one self-contained Python file; package: a folder that builds a wheel; hf-kernel: a folder for "
@@ -309,53 +323,10 @@ def download(
     json: Json = False,
 ) -> None:
     """Download the champion of a run or a problem. Without one, download the best candidate, marked as unconfirmed."""
-    if what.partition("_")[0] not in ("run", "prob"):
-        raise BadUsage(f"{what!r} is neither a run (run_...) nor a problem (prob_...)")
-    if form == "zip":
-        _download_recording(what, output, server, data, json=json)
-        return
-    with open_session(server, data) as session:
-        if what.startswith("run_"):
-            file = session.client.download_run(what, format=form)
-        else:
-            file = session.client.download_problem(what, device=kind_of(read_device(device)), format=form)
-    if form not in TEXTS:
-        _save_folder(what, output, file, json=json)
-        return
-    text = file.decode("utf-8")
-    saved = write_text(output, text) if output is not None else None
-    if json:
-        print_json({"id": what, "file": str(saved) if saved else None, "source": None if saved else text})
-    elif saved is not None:
-        out.print(str(saved), markup=False)
-    else:
-        sys.stdout.write(text)
+    downloads.download(what, kind_of(read_device(device)), form, output, server=server, data=data, json=json)
 
 
-def _save_folder(what: str, output: Path | None, data: bytes, *, json: bool) -> None:
-    """Unpack a package, or keep it as it is where a name with .zip is given."""
-    saved = write_bytes(output, data) if output and output.suffix == ".zip" else unpack(output, data)
-    if json:
-        print_json({"id": what, "file": str(saved)})
-    else:
-        out.print(str(saved), markup=False)
-
-
-def _download_recording(run: str, output: Path | None, server: str | None, data: Path | None, *, json: bool) -> None:
-    """Save the recording of a run. A zip goes to a file, never to a terminal."""
-    if not run.startswith("run_"):
-        raise BadUsage("--format zip needs a run (run_...)")
-    path = output or Path(f"{run}.zip")
-    with open_session(server, data) as session:
-        recording = session.client.download_recording(run)
-    saved = write_bytes(path, recording)
-    if json:
-        print_json({"id": run, "file": str(saved)})
-    else:
-        out.print(str(saved), markup=False)
-
-
-@app.command()
+@app.command(short_help="Save waiting work as a file for a machine without network.")
 def bundle(
     device: Annotated[str, typer.Option(help="The kind of device that will do the work: cuda or cpu.")] = "cuda",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of tasks.")] = 200,
@@ -373,9 +344,11 @@ def bundle(
     _end(bundles.bundle(kind, output, limit=limit, hours=hours, server=server, data=data, json=json))
 
 
-@app.command()
+@app.command(short_help="Settle the answers to bundles.")
 def collect(
-    files: Annotated[list[Path], typer.Argument(help="Files of answers; with --release bundles, too.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILES", help="Files of answers; with --release bundles, too.")
+    ],
     release: Annotated[bool, typer.Option("--release", help="Give back what the bundles' answers lack.")] = False,
     server: Server = None,
     data: Data = None,
@@ -385,7 +358,7 @@ def collect(
     _end(bundles.collect(files, release=release, server=server, data=data, json=json))
 
 
-@app.command()
+@app.command(short_help="Serve tools to a coding agent over standard input and output.")
 def mcp(server: Server = None, data: Data = None) -> None:
     """Serve Warpwright's tools to a coding agent over standard input and output (MCP).
 
@@ -394,7 +367,7 @@ def mcp(server: Server = None, data: Data = None) -> None:
     _end(agents.mcp(server, data))
 
 
-@app.command()
+@app.command(short_help="Write a skill for coding agents.")
 def skill(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="The folder of skills; a folder warpwright is made in it.")
@@ -405,7 +378,7 @@ def skill(
     _end(agents.skill(folder, json=json))
 
 
-@app.command()
+@app.command(short_help="List what works on this machine and what is missing.")
 def doctor(json: Json = False) -> None:
     """List the parts that work on this machine and those that are missing. Exits 1 if optimize cannot work."""
     _end(machine.doctor(as_json=json))
@@ -439,4 +412,10 @@ def run(arguments: list[str] | None = None) -> int:
     except Interrupted:
         say("Interrupted.")
         return int(ExitCode.INTERRUPTED)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered would fail again at the end
+        say(f"warpwright: {error.strerror}: make room and run the command again")
+        return int(ExitCode.INTERNAL)
     return int(ExitCode.OK)

@@ -35,12 +35,12 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def print_rows(rows: Sequence[Any], table: Callable[[Any], Any], what: str, *, as_json: bool) -> None:
+def print_rows(rows: Sequence[Any], table: Callable[[Any, int], Any], what: str, *, as_json: bool) -> None:
     """Print a list as JSON or as a table; remark on standard error that there is none."""
     if as_json:
         print_json(rows)
     elif rows:
-        out.print(table(rows))
+        out.print(table(rows, out.width))
     else:
         say(f"no {what} yet")
 

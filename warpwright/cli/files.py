@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from pathlib import Path, PurePosixPath
 
@@ -19,11 +20,25 @@ def read_source(path: Path) -> str:
         raise BadUsage(f"{path}: {error.strerror or error}") from error
     if len(data) > LIMIT_BYTES:
         raise BadUsage(f"{path} has {len(data)} bytes, above the limit of {LIMIT_BYTES}. Is it the right file?")
+    if not data.strip():
+        raise BadUsage(f"{path} is empty")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise BadUsage(f"{path} is not UTF-8 (line {line}, byte {error.start}); save it as UTF-8") from error
+
+
+def check_output(path: Path, *, folder: bool = False) -> None:
+    """Raise BadUsage where a file (or a folder) cannot be written later: work of minutes would be for nothing."""
+    place = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
+    wanted_folder = folder or place != path.absolute()
+    if place.is_dir() != wanted_folder:
+        raise BadUsage(
+            f"{path} cannot be written: {place} is a {'file' if wanted_folder else 'folder'}; name another with -o"
+        )
+    if not os.access(place, os.W_OK):
+        raise BadUsage(f"{path} cannot be written: no right to write to {place}; name another with -o")
 
 
 def write_text(path: Path, text: str) -> Path:

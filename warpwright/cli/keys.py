@@ -25,7 +25,7 @@ def create(
     scope: Annotated[
         Scope, typer.Option(help="read: read only; submit: start runs; manage: create keys; operator: all projects.")
     ] = "submit",
-    days: Annotated[int | None, typer.Option(help="Days until it expires. [default: never]")] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="Days until it expires. [default: never]")] = None,
     project: Project = None,
     server: Server = None,
     data: Data = None,

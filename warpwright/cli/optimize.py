@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import shlex
 import sys
@@ -20,12 +21,11 @@ from warpwright.api.words import Domain
 from warpwright.cli import tables
 from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
-from warpwright.cli.files import read_source, write_bytes
-from warpwright.cli.problems import choose
+from warpwright.cli.files import check_output, read_source, write_bytes
+from warpwright.cli.problems import choose, read_sizes
 from warpwright.cli.progress import ProgressDisplay
-from warpwright.cli.readiness import check_ready
+from warpwright.cli.readiness import check_ready, check_threads
 from warpwright.cli.sessions import Session, open_session
-from warpwright.cli.sizes import read_sizes
 from warpwright.cli.summary import Summary, summarise
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
 
@@ -56,12 +56,14 @@ class Options:
 
     def budget(self) -> dict[str, float]:
         """Return the limits by the API's names. Raises BadUsage for one that is not positive."""
-        given = {"candidates": self.candidates, "wall_s": self.seconds, "usd": self.usd}
+        given = {"candidates": self.candidates, "seconds": self.seconds, "usd": self.usd}
         limits = {name: value for name, value in given.items() if value is not None}
         for name, value in limits.items():
-            if not value > 0:
-                raise BadUsage(f"the budget {name} must be above 0, not {value:g}")
-        return dict(limits) or {"wall_s": DEFAULT_SECONDS}
+            if not 0 < value < math.inf:
+                raise BadUsage(f"--{name} must be a number above 0, not {value:g}")
+        return {"wall_s" if name == "seconds" else name: value for name, value in limits.items()} or {
+            "wall_s": DEFAULT_SECONDS
+        }
 
     def config(self) -> dict[str, Any]:
         config: dict[str, Any] = {}
@@ -84,6 +86,8 @@ def optimize(options: Options) -> ExitCode:
     kind = kind_of(options.device)
     if options.threads and options.server:
         raise BadUsage("--threads is for this machine: a service's workers have WARPWRIGHT_CPU_THREADS")
+    check_threads(options.threads)
+    check_output(options.output_path(chosen.name))
     if options.threads:
         os.environ["WARPWRIGHT_CPU_THREADS"] = options.threads  # for the embedded stack and its judge
     threads = os.environ.get("WARPWRIGHT_CPU_THREADS") if kind == "cpu" else None

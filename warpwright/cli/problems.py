@@ -1,4 +1,7 @@
-"""The problem that a command names: a file of ours, or one in another form of the field, imported on the way."""
+"""The problem that a command names: a file of ours, or one in another form of the field, imported on the way.
+
+Sizes of a further Workload are written NAME=VALUE, several with commas.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from typing import Any
 
 from warpwright.capture import capture, is_import_path
 from warpwright.cli.console import out, print_json, say
-from warpwright.cli.files import read_source, write_text
+from warpwright.cli.files import check_output, read_source, write_text
 from warpwright.errors import BadUsage, ExitCode
 from warpwright.formats import Imported, Refusal, import_all, import_one
 
 LARGEST = 400
 """Maximum number of operations of a part that is named."""
+Size = bool | int | float | str
 
 
 def choose(target: str, script: Path | None = None) -> Imported:
@@ -32,6 +36,8 @@ def choose(target: str, script: Path | None = None) -> Imported:
 def _captured(target: str, script: Path | None) -> Imported | None:
     """Return the problem of a class or function, package.module:Name, as a script calls it. Raises BadUsage."""
     if not is_import_path(target) or Path(target).exists():
+        if script is not None:
+            raise BadUsage(f"--script calls a class or function, package.module:Name; {target} is a file: leave it out")
         return None
     if script is None:
         raise BadUsage(
@@ -62,6 +68,9 @@ def as_file(target: str, script: Path | None = None) -> Iterator[Path]:
 
 def import_problems(target: str, folder: Path, most: int, *, json: bool) -> ExitCode:
     """Write the problem files of a path to a folder. Exit 0 if all are there, 1 if some are refused, 2 if all are."""
+    if is_import_path(target) and not Path(target).exists():
+        raise BadUsage(f"{target} is a class or function: warpwright capture --only {target} SCRIPT writes its file")
+    check_output(folder, folder=True)
     written: list[dict[str, Any]] = []
     refused: list[Refusal] = []
     for one in import_all(target, most):
@@ -84,3 +93,25 @@ def import_problems(target: str, folder: Path, most: int, *, json: bool) -> Exit
     if not written:
         return ExitCode.BAD_USAGE
     return ExitCode.NOT_PASSED if refused else ExitCode.OK
+
+
+def read_sizes(text: str) -> dict[str, Size]:
+    """Return the sizes of one Workload. Raises BadUsage."""
+    found: dict[str, Size] = {}
+    for part in text.split(","):
+        name, equals, value = (one.strip() for one in part.partition("="))
+        if not equals or not name.isidentifier() or not value or name in found:
+            raise BadUsage(f"--size is NAME=VALUE, several with commas, each name once: not {text.strip()!r}")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Size:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -17,6 +17,8 @@ from warpwright.cli.device import gpus, kind_of
 from warpwright.errors import BadUsage, Missing
 
 LEAST_FREE_BYTES = 1 << 30
+LEAST_TO_READ_BYTES = 1 << 26
+"""A stack that only shows what is there writes little: its database's log, and logs."""
 LIMIT_S = 60.0
 
 
@@ -31,22 +33,28 @@ def check_ready(device: str, folder: Path) -> None:
     check_judge(kind_of(device))
 
 
-def check_disk(folder: Path) -> None:
+def check_disk(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:
     """Raise Missing where the data folder cannot be written, or its disk is full."""
-    problem = disk_problem(folder)
+    problem = disk_problem(folder, least_bytes)
     if problem:
         raise Missing(f"the data folder {folder} {problem}")
 
 
-def disk_problem(folder: Path) -> str:
+def disk_problem(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> str:
     """Return what keeps the stack from writing to a data folder, with what to do; "" if nothing does."""
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not os.access(place, os.W_OK):
         return "is not writable: set WARPWRIGHT_DATA_DIR (or --data) to another folder"
     free = shutil.disk_usage(place).free
-    if free < LEAST_FREE_BYTES:
-        return f"has {free / 1e9:.1f} GB free and needs 1.1: make room, or set WARPWRIGHT_DATA_DIR (or --data)"
+    if free < least_bytes:
+        room = f"has {free / 1e9:.1f} GB free and needs {least_bytes / 1e9:.1f}"
+        return f"{room}: make room, or set WARPWRIGHT_DATA_DIR (or --data)"
     return ""
+
+
+def check_room(folder: Path) -> None:
+    """Raise Missing where a stack could not even show what is there."""
+    check_disk(folder, LEAST_TO_READ_BYTES)
 
 
 def check_judge(kind: str) -> None:
@@ -66,6 +74,16 @@ def _words(findings: Sequence[Mapping[str, Any]], kind: str) -> str:
     needs = ("judging", "cuda") if kind == "cuda" else ("judging",)
     failing = [one for one in findings if not one["ok"] and one["need"] in needs]
     return "\n".join(f"  {one['name']}: {one['found']}. {one['advice']}" for one in failing)
+
+
+def check_threads(text: str | None) -> None:
+    """Raise BadUsage for numbers of CPU threads that this machine does not have."""
+    cores = len(os.sched_getaffinity(0))
+    for word in (text or "all").split(","):
+        if word != "all" and not (word.isdecimal() and 1 <= int(word) <= cores):
+            raise BadUsage(
+                f"--threads takes numbers from 1 to {cores} (the cores of this machine), or all: not {text!r}"
+            )
 
 
 def check_port(host: str, port: int) -> None:

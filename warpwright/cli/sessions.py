@@ -13,6 +13,7 @@ from pathlib import Path
 from warpwright import paths
 from warpwright.api import Client
 from warpwright.cli.console import say
+from warpwright.cli.readiness import check_room
 from warpwright.errors import BadUsage, StackFailed, Unreachable, WarpwrightError
 from warpwright.stack.data_folder import DataFolder, RunningStack
 from warpwright.stack.supervisor import Stack
@@ -42,7 +43,7 @@ def open_session(
     workers: Sequence[str] = (),
     gpu: str | None = None,
     threads: str | None = None,
-    before_start: Callable[[Path], None] = lambda _: None,
+    before_start: Callable[[Path], None] = check_room,
     linger_s: float | None = None,
 ) -> Iterator[Session]:
     """Connect to a service for the length of a `with` block.
@@ -55,6 +56,10 @@ def open_session(
     """
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
+        if not server.startswith(("http://", "https://")):
+            raise BadUsage(
+                f"a service's address begins with http:// or https://, as http://127.0.0.1:8000: not {server!r}"
+            )
         with Client(server) as client:
             yield Session(client, lambda: None, None, joined=True)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -88,10 +88,38 @@ def _speedup(ratio: Ratio | None) -> str:
     return interval_text(ratio) if ratio else ""
 
 
-def leaderboard(champions: Iterable[LeaderboardEntry]) -> Table:
-    result = table("problem", "device", "against fastest", "against eager", "baseline", "by", "run")
-    for row in champions:
-        result.add_row(
+FOLDED = 24
+"""Characters of a cell that count when a table is made to fit; the rest of it is folded."""
+
+
+def fitted(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, whole: str, spare: Sequence[str] = ()
+) -> Table:
+    """Return a table for so many characters. `spare` columns are left out, in this order, while it is too wide.
+
+    An id (`whole`) stays in one piece, to be copied.
+    """
+    wide = {
+        name: max(len(cell) if name == whole else min(len(cell), FOLDED) for cell in (name, *cells))
+        for name, *cells in zip(columns, *rows, strict=True)
+    }
+    left = list(columns)
+    for name in spare:
+        if sum(wide[one] + 2 for one in left) - 2 <= width:
+            break
+        left.remove(name)
+    result = table(*left, right=("#", "candidates"))
+    for column in result.columns:
+        column.no_wrap = column.header == whole
+    for row in rows:
+        result.add_row(*(cell for name, cell in zip(columns, row, strict=True) if name in left))
+    return result
+
+
+def leaderboard(champions: Iterable[LeaderboardEntry], width: int) -> Table:
+    columns = ("problem", "device", "against fastest", "against eager", "baseline", "by", "run")
+    rows = [
+        (
             row.problem_name,
             row.device_name,
             _speedup(row.against_fastest),
@@ -100,15 +128,16 @@ def leaderboard(champions: Iterable[LeaderboardEntry]) -> Table:
             f"{row.model or row.proposer} ({row.language})",
             row.run_id,
         )
-    return result
+        for row in champions
+    ]
+    return fitted(columns, rows, width, whole="run", spare=("by", "against eager", "baseline", "device"))
 
 
-def runs(items: Iterable[RunSummary]) -> Table:
+def runs(items: Iterable[RunSummary], width: int) -> Table:
     """Return the table of runs. A tilde marks a speedup that was not confirmed."""
     columns = ("run", "problem", "device", "status", "ended", "against fastest", "candidates", "started")
-    result = table(*columns, right=("candidates",))
-    for run in items:
-        result.add_row(
+    rows = [
+        (
             run.id,
             run.problem_name,
             run.device_kind,
@@ -118,28 +147,34 @@ def runs(items: Iterable[RunSummary]) -> Table:
             str(run.spend.candidates),
             run.created_at[:19],
         )
-    return result
+        for run in items
+    ]
+    return fitted(columns, rows, width, whole="run", spare=("candidates", "device", "started", "ended"))
 
 
-def candidates(items: Iterable[Candidate]) -> Table:
-    result = table("#", "candidate", "language", "by", "verdict", "against fastest", "reason", right=("#",))
+def candidates(items: Iterable[Candidate], width: int, *, ended: bool) -> Table:
+    """Return the table of candidates. Once their run has ended, those without a verdict get none."""
+    columns = ("#", "candidate", "language", "by", "verdict", "against fastest", "reason")
+    rows = []
     for item in sorted(items, key=lambda candidate: candidate.number):
-        origin = "/".join(part for part in (item.proposer, item.operator) if part)
-        verdict = f"{item.verdict or '…'}{' (confirmed)' if item.confirmed else ''}"
+        origin = "/".join(part for part in (item.proposer, item.operator, item.way) if part)
+        waiting = "duplicate" if item.reason else "not judged" if ended else "in progress"
+        verdict = f"{item.verdict or waiting}{' (confirmed)' if item.confirmed else ''}"
         reason = "" if item.verdict == "PASSED" else item.reason
-        result.add_row(str(item.number), item.id, item.language, origin, verdict, _speedup(item.speedup), reason[:100])
-    return result
+        rows.append((str(item.number), item.id, item.language, origin, verdict, _speedup(item.speedup), reason[:100]))
+    return fitted(columns, rows, width, whole="candidate", spare=("language", "by", "reason"))
 
 
-def keys(items: Iterable[ApiKey]) -> Table:
-    result = table("key", "name", "prefix", "scope", "project", "created", "last used", "state")
+def keys(items: Iterable[ApiKey], width: int) -> Table:
+    columns = ("key", "name", "prefix", "scope", "project", "created", "last used", "state")
+    rows = []
     for item in items:
         ends = f"until {item.expires_at[:10]}" if item.expires_at else "active"
         state = f"revoked {item.revoked_at[:10]}" if item.revoked_at else ends
         used = (item.last_used_at or "never")[:19]
         prefix = f"{item.prefix}…"
-        result.add_row(item.id, item.name, prefix, item.scope, item.project_id, item.created_at[:10], used, state)
-    return result
+        rows.append((item.id, item.name, prefix, item.scope, item.project_id, item.created_at[:10], used, state))
+    return fitted(columns, rows, width, whole="key", spare=("prefix", "created", "last used", "project"))
 
 
 def event_line(event: Event) -> str:

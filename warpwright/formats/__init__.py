@@ -54,7 +54,8 @@ def import_all(target: str, most: int = MOST_WORKLOADS) -> Iterator[Imported | R
         raise BadUsage(f"{path}: No such file or directory")
     found = recognise(path)
     if found is None:
-        raise BadUsage(f"{path} has none of the forms that can be imported: {_forms()}")
+        ours = ". A problem file of Warpwright needs no import" if path.suffix == ".py" else ""
+        raise BadUsage(f"{path} has none of the forms that can be imported: {_forms()}{ours}")
     reader, items = found
     if wanted is not None:
         items = [item for item in items if wanted in (_name(item), _name(item).partition("_")[0])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from warpwright.library.problems import Portable, arguments_of, bind, portable, 
 from warpwright.library.verifying import verify
 
 F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_SECONDS = 60.0
 LINGER_S = 20.0
 """Longest wait of `optimize` for other processes that use its stack: an editor's `warpwright mcp` may stay for days."""
 
@@ -35,7 +37,7 @@ def optimize(
     target: F,
     inputs: Any,
     *,
-    seconds: float = 60.0,
+    seconds: float | None = None,
     candidates: int | None = None,
     usd: float | None = None,
     proposers: Sequence[str] = (),
@@ -50,10 +52,15 @@ def optimize(
     `inputs` is a tensor, a tuple of arguments, a dict of named ones, or a pair of both. The drop-in has the original's
     weights, and answers as the original for all that was not verified. `server` (or $WARPWRIGHT_SERVER) names a
     service; without one an embedded stack runs meanwhile, on `data`. Where another process joined that, it ends at
-    most 20 s later. Raises WarpwrightError where neither works.
+    most 20 s later. Without `seconds`, `candidates` or `usd` the run has DEFAULT_SECONDS. Raises WarpwrightError where
+    neither works.
     """
-    if not seconds > 0:
-        raise BadUsage(f"seconds must be above 0, not {seconds:g}")
+    if seconds is None and candidates is None and usd is None:
+        seconds = DEFAULT_SECONDS
+    limits = {"wall_s": seconds, "candidates": candidates, "usd": usd}
+    for limit, value in zip(("seconds", "candidates", "usd"), limits.values(), strict=True):
+        if value is not None and not 0 < value < math.inf:
+            raise BadUsage(f"{limit} must be a number above 0, not {value:g}")
     try:
         args, kwargs = arguments_of(inputs)
         call = bind(signature_of(target), args, kwargs)
@@ -63,12 +70,11 @@ def optimize(
         problem = verify(portable(target, call, name), target)
     except NotPortable as reason:
         return _original(target, f"{reason}. The original is returned")
-    budget = {"wall_s": seconds, "candidates": candidates, "usd": usd}
+    budget = {unit: value for unit, value in limits.items() if value is not None}
     with _session(device, server, data) as session:
         stored = session.client.create_problem(name=_name(problem), source=problem.source, domain=domain)
         config = {"proposers": list(proposers)} if proposers else {}
-        limits = {key: value for key, value in budget.items() if value is not None}
-        run = _run(session, seconds, quiet, problem_id=stored.id, device=kind_of(device), budget=limits, config=config)
+        run = _run(session, seconds, quiet, problem_id=stored.id, device=kind_of(device), budget=budget, config=config)
         summary = summarise(session.client, run)
         path = _kept(session.client, summary, problem, kind_of(device), data)
     if path is None:
@@ -93,7 +99,7 @@ def _session(device: str, server: str | None, data: Path | None) -> Any:
         yield session
 
 
-def _run(session: Session, seconds: float, quiet: bool, **wanted: Any) -> Run:
+def _run(session: Session, seconds: float | None, quiet: bool, **wanted: Any) -> Run:
     """Start a Run and follow it to its end. An interrupt cancels it."""
     client = session.client
     run = client.create_run(**wanted)

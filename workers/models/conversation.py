@@ -17,7 +17,10 @@ ECHO_CHARACTERS = 24_000
 
 @dataclass(slots=True)
 class Conversation:
-    """Everything said so far and its cost. `endpoint` and `model` gave the newest reply."""
+    """Everything said so far and its cost. `endpoint` and `model` gave the newest reply.
+
+    `slots` of a block were asked for.
+    """
 
     prompt: Prompt | None = None
     tail: list[Message] = field(default_factory=list)
@@ -25,6 +28,7 @@ class Conversation:
     bill: Bill = field(default_factory=Bill)
     endpoint: str = ""
     model: str = ""
+    slots: bool = False
 
     @property
     def tail_tokens(self) -> int:
@@ -45,7 +49,7 @@ class Conversation:
         """Ask again after a reply that cannot be used, with the reason."""
         self.tail += [
             {"role": "assistant", "content": clip(reply.text, ECHO_CHARACTERS) or "(nothing)"},
-            {"role": "user", "content": follow_up(refusal)},
+            {"role": "user", "content": follow_up(refusal, slots=self.slots)},
         ]
 
     def accounted(self, result: ProposalResult) -> ProposalResult:

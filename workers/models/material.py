@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from db.views.work import Approach, ParentView, ProposeWork
 from evolution.lessons import describe
+from evolution.types import SLOTS
 from prompts import ApproachNote, GraphNote, LessonNote, Material, ParentNote, PrecedentNote, RememberedNote
+from synthesis.slots import GUIDE
 
 
 def material(work: ProposeWork, notes: tuple[str, ...], graph: GraphNote | None = None) -> Material:
@@ -41,6 +43,7 @@ def material(work: ProposeWork, notes: tuple[str, ...], graph: GraphNote | None 
         number=work.number,
         notes=notes,
         variant=work.arm.variant,
+        blocks=GUIDE if work.arm.variant == SLOTS else "",
     )
 
 

@@ -12,11 +12,13 @@ from dataclasses import replace
 
 from db.views.work import Call, ProposalResult
 from evaluator.types import content_hash
-from evolution.types import Fault, ProposalOutcome
-from prompts import GraphNote, Material, PromptTooLarge, ReplyError, read_reply, render
+from evolution.types import SLOTS, Fault, ProposalOutcome
+from prompts import GraphNote, Material, PromptTooLarge, ReplyError, read_reply, render, slots_in
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
 from synthesis import TraceError
+from synthesis.errors import SlotsError
+from synthesis.slots import expand
 from workers.errors import StepFailed
 from workers.graphs import Graphs, shared
 from workers.models.breaker import OPEN_S
@@ -60,7 +62,7 @@ class ModelProposer:
 
     def propose(self, request: Request) -> ProposalResult:
         """Return one Candidate, or the outcome that says why there is none. Endpoints' failures raise nothing."""
-        talk = Conversation()
+        talk = Conversation(slots=request.work.arm.variant == SLOTS)
         try:
             result = self._converse(request, talk)
         except PromptTooLarge as error:
@@ -198,5 +200,17 @@ def _parse(reply: Reply, asked: Material) -> str:
             f"the reply is longer than {len(reply.text)} characters: send the file alone, and a shorter one",
             Fault.TOO_LONG,
         )
+    if asked.variant == SLOTS:
+        code = slots_in(reply.text, truncated=reply.truncated)
+        if code is not None:
+            return _expanded(code)
     parent = asked.parents[0].source if asked.parents else None
     return read_reply(reply.text, parent=parent, truncated=reply.truncated)
+
+
+def _expanded(code: str) -> str:
+    """Return the file that a block and its slots make. Raises ReplyError."""
+    try:
+        return expand(code)
+    except SlotsError as error:
+        raise ReplyError(str(error), Fault.BAD_SLOTS) from error

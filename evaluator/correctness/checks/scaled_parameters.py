@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 from evaluator.correctness.context import CheckContext
+from evaluator.correctness.foreseen import Step
 from evaluator.inputs import values
 from evaluator.oracle.state import PARAMETER_SCALINGS, ParameterScaling
 
@@ -17,10 +20,11 @@ class ScaledParameters:
     def run(self, context: CheckContext) -> None:
         if context.is_shown_workload and not context.oracle.stateful(context.tree, context.plain_inputs):
             for scaling in PARAMETER_SCALINGS:
-                _load(context, scaling)
+                for step in context.steps(f"{self.name}: {scaling.name}", partial(_steps, context, scaling)):
+                    context.take_step(step)
 
 
-def _load(context: CheckContext, scaling: ParameterScaling) -> None:
+def _steps(context: CheckContext, scaling: ParameterScaling) -> Iterator[Step]:
     """Load scaled parameters and call.
 
     Where signs change, large inputs are called with, too: a maximum before a negative gain is none after it.
@@ -32,4 +36,4 @@ def _load(context: CheckContext, scaling: ParameterScaling) -> None:
         with context.reference_must_work():
             found = inside.enter_context(oracle.with_scaled_state(scaling, context.tree, calls))
         for given, expected in found:
-            context.call_after_load(scaling.name, given, expected)
+            yield Step(name=scaling.name, state=oracle.state, tensors=given, expected=expected)

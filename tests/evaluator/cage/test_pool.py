@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator import doctor
 from evaluator.cage import freezer
 from evaluator.cage.policy import Limits, StartMode
 from evaluator.errors import CageError, ChildCrashed, ChildError
@@ -271,6 +272,24 @@ def test_no_descriptor_is_left_open(pool: ChildPool) -> None:
         with pool.start(name="x", files={"a": b"b"}) as child:
             child.request("ping", timeout_s=10)
     assert count() == before
+
+
+def test_children_that_the_judge_does_not_see_are_refused(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not stop them: an empty list of processes would count as a stopped one."""
+    monkeypatch.setattr(freezer, "sees", lambda root, pid: False)
+    before = freezer.descendants(os.getpid())
+    with pytest.raises(CageError, match="hidepid"):
+        pool.start(name="hidden")
+    assert freezer.descendants(os.getpid()) == before
+
+
+def test_a_kernel_that_does_not_tell_run_times_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freezer, "tells_run_times", lambda: False)
+    with ChildPool(DeviceKind.CPU, policy=LIGHT) as pool:
+        assert any(line.startswith("run times:") for line in pool.isolation)
+    finding = doctor.examine(brief=True).finding("run times")
+    assert not finding.ok
+    assert "CONFIG_SCHED_INFO" in finding.advice
 
 
 def test_an_architecture_without_a_filter_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

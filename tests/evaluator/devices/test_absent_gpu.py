@@ -44,6 +44,7 @@ def get_inputs(n=4096):
 """
 
 
+@pytest.mark.compiles
 def test_kernels_compile_for_it_and_the_compilers_words_are_told() -> None:
     judge = Judge(make_backend("sm_90"))
     try:

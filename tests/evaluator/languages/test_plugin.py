@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = Path(__file__).with_name("plugin")
 
-pytestmark = pytest.mark.compiles
+pytestmark = [pytest.mark.compiles, pytest.mark.timeout(400)]
 ROOMS = ("db", "evaluator", "evolution", "prompts", "runtime", "service")
 MOST_FILES = 5
 LINES = (
@@ -59,7 +59,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         cwd=copy,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]

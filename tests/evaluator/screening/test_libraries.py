@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from evaluator.errors import ChildError, ChildTimeout, Rejection
 from evaluator.problem import read_problem
-from evaluator.sandbox import symbols
+from evaluator.sandbox import symbols, vendor_code
+from evaluator.sandbox.process import Place
 from evaluator.screening import launched_kernels, libraries
 from evaluator.stages.judge import Judge
 from evaluator.types import DeviceKind, Stage, Verdict
@@ -24,6 +26,7 @@ HIDDEN = candidate("""class ModelNew(Base):
 """)
 
 
+@pytest.mark.clock  # where others use the judge's core, it may see nothing
 def test_a_library_call_that_the_text_hides_is_named_or_refused(judge: Judge) -> None:
     strict = read_problem(PROBLEM + "\nALLOW_LIBRARY = False\n", "strict")
     found = judge.judge(strict, HIDDEN, eager_only(judge, strict))
@@ -41,10 +44,28 @@ def test_an_address_is_found_in_its_function() -> None:
     libc = ctypes.CDLL(None)
     address = ctypes.cast(libc.qsort, ctypes.c_void_p).value
     assert address is not None
-    (place,) = symbols.count_places(os.getpid(), [(os.getpid(), address)])
+    seen, foreign = symbols.count_places(os.getpid(), [(os.getpid(), Place(address, b""))])
+    (place,) = seen
+    assert not foreign
     assert place.startswith("libc")
     assert "qsort" in place
-    assert symbols.count_places(os.getpid(), [(os.getpid(), 1)]) == {"unknown": 1}
+    nowhere = Place(1, b"code")
+    assert symbols.count_places(os.getpid(), [(os.getpid(), nowhere)]) == ({"unknown": 1}, {nowhere: 1})
+
+
+def test_code_of_a_library_is_known_wherever_it_lies() -> None:
+    """Moved by whole pages, and by less; not where only its first bytes are a library's."""
+    code = max(vendor_code.code_segments(), key=lambda one: ("blas" in one.path, -one.mapped))
+    with Path(code.path).open("rb") as file:
+        file.seek(code.offset + 5000)
+        piece = file.read(48)
+    moved, shifted = Place((7 << 12) + (code.offset + 5000) % 4096, piece), Place(64, piece)
+    others = [Place(moved.address, piece[:16] + os.urandom(32)), Place(moved.address, piece[:8])]
+    found = vendor_code.find_pieces({moved: 2, shifted: 5, **dict.fromkeys(others, 9)})
+    assert set(found) == {moved, shifted}
+    counts = symbols.copied_places({moved: 2, shifted: 5})
+    assert sum(counts.values()) == 7
+    assert libraries.sampled_libraries(counts)
 
 
 def test_vendor_libraries_are_told_from_the_rest() -> None:

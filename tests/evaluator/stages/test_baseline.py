@@ -10,12 +10,25 @@ import pytest
 from evaluator.device_session import compiling
 from evaluator.errors import CageError
 from evaluator.oracle.oracle import Oracle
+from evaluator.problem import read_problem
 from evaluator.stages.baseline import baseline_so_far
 from evaluator.stages.judge import Judge
 from evaluator.stages.trial import secret_generator
 from evaluator.types import BaselineReport, Problem, Verdict
-from tests.evaluator.rooms import eager_only, forward, problem
+from tests.evaluator.rooms import candidate, eager_only, forward, problem
 
+# Its only operation is one of a library: nothing is generated, which takes a compiler four times as long.
+COMPILES_SOON = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.mm(x, x.t())
+
+
+def get_inputs(rows=48, hidden=256):
+    return [torch.randn(rows, hidden)]
+"""
 SLOW = ("for _ in range(40): y = right(x, self.weight)", "return y")
 
 
@@ -38,10 +51,11 @@ def until_whole(judge: Judge, one: Problem, report: BaselineReport) -> BaselineR
 
 @pytest.mark.usefixtures("workloads_alone")
 def test_the_first_report_has_eager_and_a_later_one_what_compiled(judge: Judge) -> None:
-    with ending(judge, problem()) as one:
+    product = "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return torch.mm(x, x.t())\n"
+    with ending(judge, read_problem(COMPILES_SOON, "product")) as one:
         first = baseline_so_far(judge, one, None)
         assert ({t.mode for t in first.times}, first.pending) == ({"eager"}, ("compile",))
-        found = judge.judge(one, forward("return right(x, self.weight)"), first)
+        found = judge.judge(one, candidate(product), first)
         assert found.verdict is Verdict.PASSED
         assert "so far (compile still compiling)" in found.reason
         whole = until_whole(judge, one, first)
@@ -91,8 +105,8 @@ def test_who_waits_for_compilers_shares_the_device_and_lets_others_time(
 ) -> None:
     """Compilers run kernels, which would disturb another judge's timing."""
     session, held = judge.session, list[bool]()
-    with ending(judge, problem()) as one, session.references.lend(one) as reference:
-        (workload, _) = one.workloads
+    with ending(judge, read_problem(COMPILES_SOON, "product")) as one, session.references.lend(one) as reference:
+        (workload,) = one.workloads
         oracle = Oracle(one, reference, workload.sizes, secret_generator())
         session.comparators.prepare(one, workload, ["compile"], oracle)
         monkeypatch.setattr(session.sharing, "yield_to_waiters", lambda: held.append(session.sharing._sharing))
@@ -157,6 +171,6 @@ def test_a_compiled_child_that_cannot_be_moved_is_not_timed(judge: Judge, monkey
         raise CageError("a compiled baseline cannot be moved to core 1: Operation not permitted")
 
     monkeypatch.setattr(judge.backend, "place", fail)
-    with ending(judge, problem()) as one:
+    with ending(judge, read_problem(COMPILES_SOON, "product")) as one:
         whole = until_whole(judge, one, baseline_so_far(judge, one, None))
     assert "cannot be moved" in whole.skipped["compile"]

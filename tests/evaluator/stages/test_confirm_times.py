@@ -16,7 +16,8 @@ from evaluator.errors import Rejection
 from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.confirm_times import RepeatedTimes
 from evaluator.stages.fresh_processes import EAGER, FreshProcesses
-from evaluator.types import Candidate, DeviceKind, Language, Problem, Stage, Verdict, Workload
+from evaluator.timing.protocol import Promotion
+from evaluator.types import Adjustment, Candidate, DeviceKind, Language, Problem, Stage, Verdict, Workload
 from tests.evaluator.rooms import problem
 
 CANDIDATE = Candidate(source="x", language=Language.TORCH)
@@ -35,6 +36,34 @@ def test_what_a_close_look_adds_counts_in_every_repetition() -> None:
     assert times.rounds["candidate"] == pytest.approx([15.0, 15.0])
     assert times.rounds["eager"] == [20.0, 20.0]
     assert times.fastest == "eager"
+
+
+def looked_at(unchecked: dict[str, str], factor: float) -> Any:
+    """A Bench whose integrity checks slowed the Candidate so much, or could not look."""
+    slowed = (Adjustment(check="single_calls", factor=factor),) if factor > 1 else ()
+    one = SimpleNamespace(name="candidate", adjustments=slowed, unchecked=unchecked)
+    return SimpleNamespace(contenders=[one])
+
+
+def test_a_later_look_adds_what_it_finds_beyond_the_first() -> None:
+    times = RepeatedTimes(Workload(name="a"), looked_at=0)
+    times.log_ratios, times.rounds = {"eager": [0.0, 0.0]}, {"candidate": [10.0, 10.0], "eager": [10.0, 10.0]}
+    times.look_closely(looked_at({"own_loops": "too few"}, 1.2))
+    times.spread_adjustments()
+    assert (times.rounds["candidate"], times.unchecked) == ([10.0, 12.0], {"own_loops": "too few"})
+    times.look_again(looked_at({"own_loops": "too few"}, 1.1))
+    assert times.rounds["candidate"] == [10.0, 12.0], "less than before"
+    times.look_again(looked_at({}, 1.5))
+    assert times.rounds["candidate"] == pytest.approx([12.5, 15.0])
+    assert times.log_ratios["eager"] == pytest.approx([-math.log(1.25), -math.log(1.5)])
+    assert (times.unchecked, times.looked_at) == ({}, 0)
+
+
+def test_it_is_unclear_while_the_interval_holds_as_fast_and_slower() -> None:
+    times = RepeatedTimes(Workload(name="a", held_out=True))
+    for logs, unclear in (([-0.5, -0.4], True), ([0.1, 0.3], False), ([-0.1, -0.101] * 4, False)):
+        times.log_ratios = {"eager": logs}
+        assert times.is_unclear(Promotion()) is unclear, logs
 
 
 def test_without_a_close_look_nothing_is_added() -> None:

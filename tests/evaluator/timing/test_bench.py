@@ -207,6 +207,7 @@ def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_
     assert min(widened) > 0
 
 
+@pytest.mark.clock  # where a child waits for its core, its rounds are discarded, and more is rehearsed
 def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehearsed_that_is_timed(judge, monkeypatch):
     rules = replace(RULES, least_pairs=3, most_pairs=3, racing=False)
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))

@@ -10,7 +10,8 @@ from evaluator.screening.screen import screen
 from evaluator.serve import make_backend
 from evaluator.stages.build import build
 from evaluator.stages.judge import Judge
-from evaluator.types import Candidate, DeviceKind, WorkloadFacts
+from evaluator.timing.protocol import Rules, TimingProtocol
+from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, DeviceKind, Interval, WorkloadFacts
 from evolution.types import Operator
 from prompts import Material, render
 from prompts.techniques import techniques
@@ -56,7 +57,13 @@ def candidate(source: str) -> Candidate:
 def main() -> None:
     task, kernel = read_problem(PROBLEM, "rmsnorm"), candidate(KERNEL)
     language = adapter(kernel.language)
-    judge = Judge(make_backend("cpu"))
+    brief = Rules(least_pairs=2, most_pairs=2, round_us=3000.0, budget_s=0.1, rehearse=False, closely=False)
+    judge = Judge(make_backend("cpu"), protocol=TimingProtocol(judge=brief))
+    interval = Interval(low=1, high=1)
+    time = BaselineTime(mode="eager", workload="small", clock=Clock.CALLS, median_us=1.0, interval_us=interval)
+    eager = BaselineReport(  # without it every Baseline would be compiled
+        problem_hash=task.hash, device=judge.device, environment=judge.environment, times=(time,)
+    )
     try:
         built = build(judge, task, candidate(BROKEN)).evaluation
         found = {
@@ -64,8 +71,8 @@ def main() -> None:
             "signature": screen(task, kernel).signature,
             "built": build(judge, task, kernel).evaluation is None,
             "broken": built.verdict.value if built else "",
-            "right": judge.judge(task, kernel).verdict.value,
-            "wrong": judge.judge(task, candidate(WRONG)).verdict.value,
+            "right": judge.judge(task, kernel, eager).verdict.value,
+            "wrong": judge.judge(task, candidate(WRONG), eager).verdict.value,
         }
     finally:
         judge.close()

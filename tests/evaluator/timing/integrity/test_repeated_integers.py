@@ -35,8 +35,9 @@ def contender(name: str, call_us: float) -> Contender:
 class Stand:
     """Stands for Rounds; `drawn_us` is what a call takes by whose it is, where its integers are new."""
 
-    def __init__(self, drawn_us: dict[str, float], *, integers_repeat: bool = True) -> None:
+    def __init__(self, drawn_us: dict[str, float], *, integers_repeat: bool = True, busy_rounds: int = 0) -> None:
         self.drawn_us, self.ran = drawn_us, []  # type: ignore[var-annotated]
+        self.busy_rounds = busy_rounds  # the first ones: the comparator's takes ten times as long
         self.input_maker = SimpleNamespace(integers_repeat=integers_repeat, shuffled=list)
         self.overhead = Overhead()
         self.verifier = SimpleNamespace(verify=lambda run: None)
@@ -54,7 +55,11 @@ class Stand:
 
     def run(self, who: Contender, inputs: RoundInputs, plan: RoundPlan, *, read: int = 0) -> Round:
         self.ran.append(who.name)
-        return Round(plan=plan, wall_us=5.0 + plan.calls * self.drawn_us[who.name], replies=[], outputs=[])
+        call_us, waited_us = self.drawn_us[who.name], 0.0
+        if who.name == "eager" and self.ran.count("eager") <= self.busy_rounds + 1:  # one prepares it
+            call_us, waited_us = 10 * call_us, 9 * call_us * plan.calls
+        wall_us = 5.0 + plan.calls * call_us
+        return Round(plan=plan, wall_us=wall_us, waited_us=waited_us, replies=[], outputs=[])
 
 
 def held(rounds: Stand, *contenders: Contender, plan: RoundPlan = PLAN) -> None:
@@ -76,6 +81,17 @@ def test_what_is_found_again_is_taken_back() -> None:
     assert eager.fresh_draws == {}
     assert cheat.all_samples() == [10.0] * 6
     assert [one.check for one in cheat.adjustments] == ["repeated_integers"]
+
+
+@pytest.mark.parametrize("busy_rounds", [3, 99])
+def test_a_comparator_that_waited_for_its_core_proves_nothing(busy_rounds: int) -> None:
+    eager, cheat = contender("eager", 100.0), contender("candidate", 10.0)
+    held(Stand({"eager": 100.0, "candidate": 80.0}, busy_rounds=busy_rounds), eager, cheat)
+    if busy_rounds == 3:
+        assert cheat.fresh_draws["ratio"] == pytest.approx(1.25, rel=0.01)
+        assert cheat.unchecked == {}
+    else:
+        assert "others used its core" in cheat.unchecked["repeated_integers"]
 
 
 @pytest.mark.parametrize("drawn_us", [50.0, 54.0, 30.0])

@@ -1,0 +1,1 @@
+"""The synthesiser on a CPU beside eager PyTorch and torch.compile."""
