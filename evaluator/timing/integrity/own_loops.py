@@ -75,8 +75,14 @@ class _Samples:
         ran."""
         if not self.round_us or not short_us or null.samples < _FEWEST_SAMPLES:
             return 0.0
+        return min(1.0, null.share * self.largest_share(null, short_us, of_empty_call))
+
+    def largest_share(self, null: _Samples, short_us: float, of_empty_call: float) -> float:
+        """Return the least share of a child whose null child is always in the interpreter. 1 where it is not known."""
+        if not self.round_us or not short_us:
+            return 1.0
         calls_us = max(0.0, null.undisturbed_us - short_us)
-        return min(1.0, null.share * (short_us + of_empty_call * calls_us) / self.round_us)
+        return (short_us + of_empty_call * calls_us) / self.round_us
 
     def chance(self, share: float) -> float:
         """Return the probability of so few samples in the interpreter, if it is there for that share of its time."""
@@ -88,12 +94,14 @@ class _Samples:
         )
         return math.fsum(terms)
 
-    def why_unknown(self, null: _Samples, least: float, error: float) -> str:
+    def why_unknown(self, null: _Samples, least: float, largest: float, error: float) -> str:
         """Say why these samples do not tell whether the child is in the interpreter for the `least` share; "" where
         they do: it was seen there, or it would have been refused had it never been there. Where the most samples could
         not refuse it, its calls are so long that the interpreter hardly matters."""
         if not self.ran_us or not null.ran_us:
             return "the kernel does not tell how long a process ran"
+        if _needed(largest, error) > _MOST_SAMPLES:
+            return ""  # and rounds of so few empty calls may be too short to be sampled
         if null.samples < _FEWEST_SAMPLES:
             return f"only {null.samples} samples of an empty kernel, because others used the judge's core"
         if not least:
@@ -150,7 +158,8 @@ def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, marg
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))
             least = found.least_share(null, short_us, margins.interpreter_share)
-            why = found.why_unknown(null, least, error)
+            largest = found.largest_share(null, short_us, margins.interpreter_share)
+            why = found.why_unknown(null, least, largest, error)
             if found.samples >= _FEWEST_SAMPLES and (found.chance(least) < error or not why):
                 break
         contender.own_loop = {
@@ -190,7 +199,8 @@ def _look_rarely(session: TimedSession, contender: Contender, empty: _Empty) -> 
             taken_us = {c.name: rounds.overhead.call_us(rounds.run(c, inputs, plan), share) for c in both}
             logs.append(math.log(taken_us[fastest.name] / taken_us[contender.name]))
         least = found.least_share(empty.samples, empty.short_us, margins.interpreter_share)
-        why = found.why_unknown(empty.samples, least, margins.interpreter_error) or _too_few_timed(logs)
+        largest = found.largest_share(empty.samples, empty.short_us, margins.interpreter_share)
+        why = found.why_unknown(empty.samples, least, largest, margins.interpreter_error) or _too_few_timed(logs)
         if not why:
             break
     contender.own_loop = {
