@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import ast
 import difflib
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from evaluator import recipe_sizes
 from evaluator.errors import ProblemError
+from evaluator.syntax import parse
 from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Problem, Workload
 
 MAX_SOURCE_BYTES = 1 << 20
 _SETTINGS = ("WORKLOADS", "DOMAIN", "PRECISION", "ALLOW_LIBRARY", "TRAIN", "BITWISE", "MUTATES")
 _RESERVED = ("name", "weight", "device", "held_out")
-_PARSING = threading.Lock()  # CPython 3.11 ends one of two parses in two threads with a SystemError (gh-106905)
 _SIMILAR = 0.8  # of the characters of a misspelt setting
 _CHANGING_METHODS = ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "setdefault", "sort", "update")
 
@@ -97,8 +96,7 @@ def decode_source(source: str | bytes) -> str:
 
 def _parse(text: str) -> ast.Module:
     try:
-        with _PARSING:
-            return ast.parse(text)
+        return parse(text)
     except SyntaxError as error:
         raise ProblemError(f"does not parse: {error.msg}", line=error.lineno) from error
     except (RecursionError, MemoryError, ValueError) as error:

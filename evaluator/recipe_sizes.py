@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from evaluator.syntax import parse
 from evaluator.types import DeviceKind, Domain, Problem, Workload
 
 RECIPES = ("get_inputs", "get_init_inputs")
@@ -61,7 +62,7 @@ def constants_as_arguments(source: str) -> str:
     A constant is a whole number, a sum or product of such, or a tuple of them. What is computed from it at the top
     level is computed anew, if that is arithmetic.
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     recipes = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in RECIPES]
     try:
         usage = _Usage(source, tree)
@@ -282,7 +283,7 @@ def default_sizes(source: str) -> Mapping[str, int]:
 
 def _body(source: str) -> list[ast.stmt]:
     try:
-        return ast.parse(source).body
+        return parse(source).body
     except (SyntaxError, ValueError):
         return []
 
@@ -294,7 +295,7 @@ def all_sizes(source: str, sizes: Mapping[str, object]) -> dict[str, object]:
 
 def known_sizes(source: str) -> Sequence[str] | None:
     """Return the names that the recipes take, in order; None if they cannot be known."""
-    tree = ast.parse(source)
+    tree = parse(source)
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     last = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name in RECIPES}
     if bound & set(RECIPES) or any(one.args.kwarg or one.decorator_list for one in last.values()):

@@ -16,6 +16,7 @@ from evaluator.languages.allowed import AllowedNames
 from evaluator.languages.niche import Niche, NicheRules
 from evaluator.languages.notes import Note
 from evaluator.sandbox.process import ChildProcess
+from evaluator.syntax import parse
 from evaluator.types import DeviceKind, Language
 
 BUILD_LIMIT_S = 120.0
@@ -152,7 +153,7 @@ def imports(names: frozenset[str], module: str) -> bool:
 def parsed(source: str) -> ast.Module:
     """Return the syntax tree of a source, an empty one for a text that does not parse."""
     try:
-        return ast.parse(source)
+        return parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
 

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 
+from evaluator.syntax import parse
+
 
 class Family(StrEnum):
     """Kinds of operations. A reference with several belongs to the first that fits."""
@@ -101,7 +103,7 @@ _RULES: tuple[tuple[Family, Callable[[Counter[str]], bool]], ...] = (
 def family_of(source: str) -> Family:
     """Return the family of a reference; OTHER where it cannot be read, or uses no known operation."""
     try:
-        used = Counter(_names(ast.parse(source)))
+        used = Counter(_names(parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Family.OTHER
     return next((family for family, fits in _RULES if fits(used)), Family.OTHER)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from evaluator.languages import ADAPTERS
 from evaluator.languages.allowed import AllowedNames, union
+from evaluator.syntax import parse
 
 _PYTHON = AllowedNames(modules={"math": "math"}, open=frozenset(("math",)))
 _ALLOWED = union(_PYTHON, *(language.allowed for language in ADAPTERS.values()))
@@ -47,7 +48,7 @@ _NODES = (
 def is_restricted(source: str) -> bool:
     """Return whether nothing in this file can reach the harness. False for a file that does not parse."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
         return _Checker(tree).is_restricted()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False

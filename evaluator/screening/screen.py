@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from evaluator.errors import ProblemError, Rejection
 from evaluator.languages import ADAPTERS, adapter
 from evaluator.problem import decode_source
+from evaluator.syntax import parse
 from evaluator.types import Candidate, LibraryPolicy, Problem, Stage, Verdict, content_hash
 
 STAGE = Stage.SCREEN
@@ -124,7 +125,7 @@ def _parse(text: str) -> ast.Module:
     if not text.strip():
         raise _invalid("the file is empty")
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except SyntaxError as error:
         fenced = next((i for i, line in enumerate(text.splitlines(), 1) if line.startswith("```")), None)
         if fenced is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from evaluator.languages import adapter
+from evaluator.syntax import parse
 from service.exports.base import Export, Format
 from service.exports.parts.embed import raw_literal
 from service.exports.parts.files import archive
@@ -64,7 +65,7 @@ def _same_weights(export: Export) -> bool:
 
 def _constructor(source: str, name: str) -> str | None:
     try:
-        body = ast.parse(source).body
+        body = parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     for node in body:

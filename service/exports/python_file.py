@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from evaluator.syntax import parse
 from service.exports.base import Export, Format
 from service.exports.parts.embed import indented, raw_literal
 from service.exports.parts.header import header
@@ -46,7 +47,7 @@ def build(export: Export) -> str:
 def hoist_future(source: str) -> tuple[str, str]:
     """Return the source with its `from __future__` lines commented out, and those lines, which must open a file."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source, ""
     lines, moved = source.split("\n"), []

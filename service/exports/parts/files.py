@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluator.schema import to_json
+from evaluator.syntax import parse
 from service.exports.base import Export
 from service.exports.parts.native import helper, uses_helper
 from service.exports.parts.template import template
@@ -91,7 +92,7 @@ def evidence(export: Export) -> str:
 
 def forward_parameters(source: str) -> tuple[str, list[str]]:
     """Return the parameters of the reference's forward as source without annotations, and their names."""
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name == "Model":
             for one in node.body:
                 if isinstance(one, ast.FunctionDef) and one.name == "forward":

@@ -6,6 +6,8 @@ import ast
 import re
 from importlib.resources import files
 
+from evaluator.syntax import parse
+
 _PARTS = files("service.exports.parts")
 _HELPERS = {
     name: _PARTS.joinpath(f"native_{name.removeprefix('load_')}.py.txt").read_text(encoding="utf-8")
@@ -34,7 +36,7 @@ def uses_helper(source: str) -> bool:
 def renamed(source: str) -> str:
     """Return the kernel with `ModelNew` inside of functions, as in super(ModelNew, self), naming the kernel's class."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)]

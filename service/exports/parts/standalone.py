@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from evaluator.syntax import parse
 from evaluator.types import Language
 from service.exports.base import Export, Unsupported
 from service.exports.parts.embed import literal, raw_literal
@@ -103,7 +104,7 @@ def _constructors(export: Export) -> dict[str, str]:
 
 def _bound(source: str) -> set[str]:
     try:
-        body = ast.parse(source).body
+        body = parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     nodes = [one for node in body for one in ([node] if isinstance(node, ast.FunctionDef) else ast.walk(node))]
