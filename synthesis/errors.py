@@ -18,7 +18,7 @@ class TraceError(SynthesisError):
 
 
 class SlotsError(SynthesisError):
-    """What a model wrote into a block's slots does not fit them; the message says what to write instead."""
+    """A model's answer does not fit the slots of a block; the message says what to write instead."""
 
 
 class Unsupported(SynthesisError):

@@ -97,8 +97,7 @@ def run_and_queue_ns(pid: int, thread: int) -> tuple[int, int]:
 
     Both are 0 where the kernel does not tell.
     """
-    fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
-    return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
+    return _schedstat(pid, thread)[:2]
 
 
 def tells_run_times() -> bool:
@@ -130,14 +129,19 @@ def sees(root: int, pid: int) -> bool:
 
 def total_queue_ns(root: int) -> int:
     """Return the total run-queue time of all living threads below `root`."""
-    fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
-    return sum(int(numbers[1]) for numbers in fields if len(numbers) > 1)
+    return sum(_schedstat(pid, thread)[1] for pid, thread in _threads_below(root))
 
 
 def total_arrivals(root: int) -> int:
     """Return how often all living threads below `root` have got a core. The kernel counts as soon as they get it."""
-    fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
-    return sum(int(numbers[2]) for numbers in fields if len(numbers) > 2)
+    return sum(_schedstat(pid, thread)[2] for pid, thread in _threads_below(root))
+
+
+def _schedstat(pid: int, thread: int | str) -> tuple[int, int, int]:
+    """Return a thread's run time and time in the run queue in nanoseconds, and how often it got a core. 0 where the
+    kernel does not tell."""
+    fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
+    return (int(fields[0]), int(fields[1]), int(fields[2])) if len(fields) > 2 else (0, 0, 0)
 
 
 def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
@@ -145,9 +149,9 @@ def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]
     for pid, thread in threads:
         # The kernel answers this read once the thread has left its core; only then is its run time up to date.
         _read_if_allowed(f"/proc/{pid}/task/{thread}/syscall")
-        fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
+        ran_ns = _schedstat(pid, thread)[0]
         if not _is_ending(pid, thread):
-            times[pid, thread] = int(fields[0]) if fields else 0
+            times[pid, thread] = ran_ns
     return times
 
 
@@ -207,29 +211,24 @@ def _is_ending(pid: int, thread: str) -> bool:
     return not stat or stat[state : state + 1] in (b"Z", b"X", b"x")
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, empty: tuple[type[OSError], ...] = _GONE) -> bytes:
     """Return a small file of /proc, empty if the process is gone. Raise CageError if it cannot be read for another
     reason (no descriptor is left, say): a process of which nothing is known must not count as stopped."""
     try:
         return _contents(path)
-    except _GONE:
+    except empty:
         return b""
     except OSError as error:
         raise CageError(f"the judge cannot read {path}: {error}") from error
 
 
 def _read_if_allowed(path: str) -> bytes:
-    """Return a small file of /proc, empty if the process is gone, or if only who may trace it may read this."""
-    try:
-        return _contents(path)
-    except (*_GONE, PermissionError):
-        return b""
-    except OSError as error:
-        raise CageError(f"the judge cannot read {path}: {error}") from error
+    """Return a small file of /proc, empty also if only who may trace the process may read this."""
+    return _read(path, (*_GONE, PermissionError))
 
 
 def _contents(path: str) -> bytes:
-    """`open` would take twice as long."""
+    """Read a file by its descriptor: `open` would take twice as long."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         out = b""

@@ -141,8 +141,10 @@ class Judge:
 
     @contextmanager
     def _first_verdict_first(self, trial: Trial) -> Iterator[None]:
-        """Where Baselines compile on the judge's core, let them wait until a Problem's first right Candidate has its
-        times: it is not timed against these. A confirmation waits for them."""
+        """Hold back Baselines that compile on the judge's core until a Problem's first right Candidate has its times.
+
+        It is not timed against these. A confirmation waits for them.
+        """
         waits = trial.baseline is not None and bool(trial.baseline.pending) and trial.problem.hash != self._begun_with
         with self.session.comparators.held_back() if waits else nullcontext():
             yield

@@ -69,20 +69,20 @@ class _Samples:
     def round_us(self) -> float:
         return self.ran_us / max(1, self.rounds)
 
-    def least_share(self, null: _Samples, short_us: float, of_empty_call: float) -> float:
+    def least_share(self, empty: _Empty, of_empty_call: float) -> float:
         """Return the least share of its time that this child has to be in the interpreter, given the null child's; a
         round of one call takes `short_us` of that. 0 where it is not known: the kernel may not tell how long a process
         ran."""
-        if not self.round_us or not short_us or null.samples < _FEWEST_SAMPLES:
+        if not self.round_us or not empty.short_us or empty.samples.samples < _FEWEST_SAMPLES:
             return 0.0
-        return min(1.0, null.share * self.largest_share(null, short_us, of_empty_call))
+        return min(1.0, empty.samples.share * self._largest_share(empty, of_empty_call))
 
-    def largest_share(self, null: _Samples, short_us: float, of_empty_call: float) -> float:
+    def _largest_share(self, empty: _Empty, of_empty_call: float) -> float:
         """Return the least share of a child whose null child is always in the interpreter. 1 where it is not known."""
-        if not self.round_us or not short_us:
+        if not self.round_us or not empty.short_us:
             return 1.0
-        calls_us = max(0.0, null.undisturbed_us - short_us)
-        return (short_us + of_empty_call * calls_us) / self.round_us
+        calls_us = max(0.0, empty.samples.undisturbed_us - empty.short_us)
+        return (empty.short_us + of_empty_call * calls_us) / self.round_us
 
     def chance(self, share: float) -> float:
         """Return the probability of so few samples in the interpreter, if it is there for that share of its time."""
@@ -94,13 +94,18 @@ class _Samples:
         )
         return math.fsum(terms)
 
-    def why_unknown(self, null: _Samples, least: float, largest: float, error: float) -> str:
-        """Say why these samples do not tell whether the child is in the interpreter for the `least` share; "" where
+    def why_unknown(self, empty: _Empty, margins: IntegrityMargins) -> str:
+        """Say why these samples do not tell whether the child is in the interpreter for its least share; "" where
         they do: it was seen there, or it would have been refused had it never been there. Where the most samples could
         not refuse it, its calls are so long that the interpreter hardly matters."""
+        null, error, least = (
+            empty.samples,
+            margins.interpreter_error,
+            self.least_share(empty, margins.interpreter_share),
+        )
         if not self.ran_us or not null.ran_us:
             return "the kernel does not tell how long a process ran"
-        if _needed(largest, error) > _MOST_SAMPLES:
+        if _needed(self._largest_share(empty, margins.interpreter_share), error) > _MOST_SAMPLES:
             return ""  # and rounds of so few empty calls may be too short to be sampled
         if null.samples < _FEWEST_SAMPLES:
             return f"only {null.samples} samples of an empty kernel, because others used the judge's core"
@@ -150,6 +155,7 @@ def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, marg
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     whole = (rounds.run_null(rounds.repeated_inputs(plan.calls), plan).ran_us for _ in range(_SHORT_ROUNDS))
     null.undisturbed_us = min(whole)
+    empty = _Empty(null, short_us)
     for contender in suspects:
         found, least, why = _Samples(), 0.0, ""
         end = time.monotonic() + margins.interpreter_s
@@ -157,9 +163,7 @@ def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, marg
         while found.samples < _MOST_SAMPLES and (time.monotonic() < end or (why and time.monotonic() < late)):
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))
-            least = found.least_share(null, short_us, margins.interpreter_share)
-            largest = found.largest_share(null, short_us, margins.interpreter_share)
-            why = found.why_unknown(null, least, largest, error)
+            least, why = found.least_share(empty, margins.interpreter_share), found.why_unknown(empty, margins)
             if found.samples >= _FEWEST_SAMPLES and (found.chance(least) < error or not why):
                 break
         contender.own_loop = {
@@ -168,7 +172,7 @@ def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, marg
         if found.chance(least) < error:
             raise _rejection(contender, null, plan)
         contender.note_unchecked(OwnLoops.name, why)
-    return _Empty(null, short_us)
+    return empty
 
 
 def _rejection(contender: Contender, null: _Samples, plan: RoundPlan) -> Rejection:
@@ -198,9 +202,8 @@ def _look_rarely(session: TimedSession, contender: Contender, empty: _Empty) -> 
             both = rounds.input_maker.shuffled([contender, fastest])
             taken_us = {c.name: rounds.overhead.call_us(rounds.run(c, inputs, plan), share) for c in both}
             logs.append(math.log(taken_us[fastest.name] / taken_us[contender.name]))
-        least = found.least_share(empty.samples, empty.short_us, margins.interpreter_share)
-        largest = found.largest_share(empty.samples, empty.short_us, margins.interpreter_share)
-        why = found.why_unknown(empty.samples, least, largest, margins.interpreter_error) or _too_few_timed(logs)
+        least = found.least_share(empty, margins.interpreter_share)
+        why = found.why_unknown(empty, margins) or _too_few_timed(logs)
         if not why:
             break
     contender.own_loop = {

@@ -14,7 +14,7 @@ from evaluator.errors import CageError
 
 
 def test_what_cannot_be_read_is_no_sign_of_an_end() -> None:
-    """Where a judge has no descriptor left, no process below it may count as gone or stopped."""
+    """No process may count as gone or stopped while the judge has no descriptor left."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = os.open(os.devnull, os.O_RDONLY)
     os.close(free)
