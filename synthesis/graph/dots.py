@@ -17,22 +17,12 @@ def write_out_products(program: Program) -> list[Node]:
     """Let products of few rows be reductions. Return the nodes that are to be stored: their results, and what they
     read where it is computed."""
     stored: dict[int, Node] = {}
-    seen: set[int] = set()
-
-    def visit(node: Node) -> None:
-        if id(node) in seen:
-            return
-        seen.add(id(node))
-        for child in node.inputs:
-            visit(child)
+    for node in program.inputs_first():
         operands = _operands(node)
         if operands is not None:
             _write_out(node, *operands, program)
             x = base(operands[0])
             stored.update({id(n): n for n in (x, node) if n.kind not in (*HEADS, *LIBRARIES)})
-
-    for output in program.outputs:
-        visit(output)
     return list(stored.values())
 
 

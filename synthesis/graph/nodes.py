@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -84,3 +85,18 @@ class Program:
     one: Size
     source: str
     fused: list[str] = field(default_factory=list)
+
+    def inputs_first(self) -> Iterator[Node]:
+        """Yield every node once, after its inputs. A node may be changed when it is yielded."""
+        seen: set[int] = set()
+
+        def visit(node: Node) -> Iterator[Node]:
+            if id(node) in seen:
+                return
+            seen.add(id(node))
+            for child in node.inputs:
+                yield from visit(child)
+            yield node
+
+        for output in self.outputs:
+            yield from visit(output)

@@ -10,19 +10,9 @@ FEW_ROWS, LONG_ROW = 264, 1 << 17  # two programs for each processor of a large 
 
 def split_reductions(program: Program) -> Program:
     """Let reductions of few long rows over several dimensions be two each, and return the program."""
-    seen: set[int] = set()
-
-    def visit(node: Node) -> None:
-        if id(node) in seen:
-            return
-        seen.add(id(node))
-        for child in node.inputs:
-            visit(child)
+    for node in program.inputs_first():
         if node.kind == "reduce" and node.data > 1:
             _split(node, program)
-
-    for output in program.outputs:
-        visit(output)
     return program
 
 
