@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind
@@ -54,6 +56,19 @@ def minimum_asked_for() -> Minimum:
         raise CageError(f"{MINIMUM_VARIABLE} is {', '.join(Minimum)}, not {word[:40]!r}") from None
 
 
+@cache
+def library_bytes() -> int:
+    """Return the bytes of addresses that shared libraries take in this process: gigabytes where torch knows CUDA, which
+    a child's allocations must not be charged for."""
+    total = 0
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        addresses, *_, path = line.split(maxsplit=5)
+        if ".so" in path:
+            start, end = (int(word, 16) for word in addresses.split("-"))
+            total += end - start
+    return total
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits of one child. `None` means no such limit.
@@ -71,10 +86,11 @@ class Limits:
 
     @classmethod
     def for_device(cls, kind: DeviceKind) -> Limits:
-        """Return the usual limits: CUDA maps terabytes of addresses and starts more threads."""
+        """Return the usual limits: CUDA maps terabytes of addresses and starts more threads. On the CPU addresses are
+        counted beside those of libraries."""
         if kind is DeviceKind.CUDA:
             return cls(address_space_bytes=None, resident_bytes=32 * GIB, processes=256, descriptors=1024)
-        return cls()
+        return cls(address_space_bytes=4 * GIB + library_bytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

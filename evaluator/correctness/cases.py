@@ -32,9 +32,10 @@ _CANDIDATES_PER_SET = 16
 _FEW_ELEMENTS, _FEW_SLACK, _VARIED_SLACK = 1024, 4.0, 2.0
 RECIPE_CASES = tuple(f"seed {index}" for index in range(_SEEDS))  # names of the recipe's own draws
 _EXCHANGED, _MIXED = "two elements exchanged", "a sixteenth of the elements exchanged"
+_PEAKS = "the largest elements of a few rows exchanged"
 _TOUCHED, _OTHERS = "one element changed", "a mask or indices changed"
 _VALUES = values.NOT_FINITE, values.UNUSUAL
-TWIN_CASES = _EXCHANGED, _MIXED, _TOUCHED, _OTHERS  # changes of the first draw
+TWIN_CASES = _EXCHANGED, _MIXED, _PEAKS, _TOUCHED, _OTHERS  # changes of the first draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class _CaseMaker:
             twin = perturbations.near_duplicate(tensors, [True] * len(tensors), self.generator)
             named.append((_EXCHANGED, structure.restored(self._with_drawn(draws, _two_exchanged), kept)))
             named.append((_MIXED, structure.restored(self._with_drawn(draws, _some_exchanged), kept)))
+            named.append((_PEAKS, structure.restored(self._with_drawn(draws, _peaks_exchanged), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
@@ -244,6 +246,11 @@ def _some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.T
     visible."""
     real = tensor.is_floating_point() or tensor.is_complex()
     return perturbations.with_some_swapped(tensor, generator) if real else tensor
+
+
+def _peaks_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Exchange the largest elements of a few rows: visible in softmax, and a cache keyed by samples rarely sees it."""
+    return perturbations.with_peaks_swapped(tensor, generator) if tensor.is_floating_point() else tensor
 
 
 def _loosened(expected: Expected, varied: bool) -> Expected:

@@ -23,6 +23,7 @@ from evaluator.inputs.values import (
 
 _FlatIndex = TypeVar("_FlatIndex", int, torch.Tensor)
 _MOST_SWAPPED = 1 << 16  # elements: choosing more takes long
+_ROWS_WITH_PEAKS = 4
 LARGEST = 1e30  # in place of infinity
 _DATA_DTYPES, _DATA_RANGE_SHARE = (torch.uint8, torch.int8, torch.int16, torch.uint16), 0.5
 
@@ -187,6 +188,20 @@ def with_some_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch
     before = workable(tensor).flatten()
     after = before.clone()
     after[places] = before[places.roll(1)]
+    return copy_laid_out(tensor, after.reshape(tensor.shape))
+
+
+def with_peaks_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Copy a tensor with the largest element of each of a few random rows swapped with a random one of its row. Where
+    the largest inputs decide the outputs, as in softmax, that is visible, and eight elements differ at most."""
+    before = workable(tensor).reshape(-1, tensor.shape[-1] if tensor.ndim else 1)
+    count, width = before.shape
+    device = generator.device
+    rows = torch.unique(torch.randint(count, (_ROWS_WITH_PEAKS,), generator=generator, device=device)).to(tensor.device)
+    places = torch.randint(width, rows.shape, generator=generator, device=device).to(tensor.device)
+    peaks = torch.argmax(before[rows], dim=1)
+    after = before.clone()
+    after[rows, places], after[rows, peaks] = before[rows, peaks], before[rows, places]
     return copy_laid_out(tensor, after.reshape(tensor.shape))
 
 

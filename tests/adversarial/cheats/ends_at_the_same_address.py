@@ -1,4 +1,4 @@
-"""softmax | output replay | the last answer is kept by address and a few elements | INCORRECT_VALUES | cpu cuda"""
+"""softmax | output replay | the last answer is kept by address and a few elements | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""gelu | output replay | the last answer is kept, and given again where the sum of the inputs is the same | INCORRECT_VALUES | cpu cuda"""
+"""gelu | output replay | the last answer is kept, and given again where the sum of the inputs is the same | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
 
 import torch
 

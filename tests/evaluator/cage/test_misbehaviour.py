@@ -70,6 +70,14 @@ def test_running_out_of_memory_is_reported(probe: StartProbe) -> None:
         assert caught.value.oom
 
 
+def test_addresses_of_libraries_are_not_charged(probe: StartProbe) -> None:
+    with probe() as child:
+        held = child.run(
+            "import torch\nresult = {'elements': torch.empty(int(3.8 * (1 << 30)), dtype=torch.int8).numel()}"
+        )
+    assert held == {"elements": int(3.8 * (1 << 30))}
+
+
 def test_an_allocation_ramp_ends_in_a_memory_error(probe: StartProbe) -> None:
     with probe(limits=Limits(address_space_bytes=2 << 30)) as child:
         with pytest.raises(ChildError) as caught:

@@ -169,3 +169,15 @@ def test_every_sixteenth_element_is_swapped() -> None:
         if x.numel() > 99:
             assert 0.03 < float((found != x).float().mean()) < 0.07
     assert perturbations.with_some_swapped(torch.randn(3, 4, dtype=torch.complex64), generator()).is_complex()
+
+
+def test_the_largest_of_a_few_rows_are_swapped() -> None:
+    for x in (torch.randn(40, 50).t(), torch.randn(2, 40, 50)[..., ::2], torch.randn(9), torch.tensor(1.5)):
+        found = perturbations.with_peaks_swapped(x, generator())
+        assert found.stride() == x.stride()
+        assert torch.equal(found.sort(-1).values, x.sort(-1).values)
+        assert 0 <= int((found != x).sum()) <= 8
+    logits = torch.randn(24, 80) * 8
+    seen = [perturbations.with_peaks_swapped(logits, torch.Generator().manual_seed(seed)) for seed in range(50)]
+    visible = [bool(((torch.softmax(one, -1) - torch.softmax(logits, -1)).abs() > 1e-4).any()) for one in seen]
+    assert sum(visible) >= 48
