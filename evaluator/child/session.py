@@ -24,6 +24,7 @@ import torch
 
 from evaluator.child import compiler_caches
 from evaluator.child.device import ChildDevice, Mapped
+from evaluator.child.device_draws import DeviceDraws
 from evaluator.child.loading import execute
 from evaluator.child.protocol.layout import LayoutError, overwrite, read_tree
 from evaluator.child.reference.dtypes import DtypeReplay
@@ -119,11 +120,13 @@ class Session:
         tensors = [t.clone() for t in self._open(request, fds).calls[0]]
         arguments = read_tree(request["tree"], tensors.__getitem__)
         seed_generators(request["seed"])
-        made = getattr(self.module, request["class"])(*arguments)
+        device = self._device().torch_device
+        with nullcontext() if device.type == "cpu" else DeviceDraws(device):
+            made = getattr(self.module, request["class"])(*arguments)
         if not isinstance(made, torch.nn.Module):
             raise InvalidModule(f"{request['class']} is not a torch.nn.Module")
         self.other = self.model if request["beside"] else None
-        self.model = made.to(self._device().torch_device).train(bool(request["train"]))
+        self.model = made.to(device).train(bool(request["train"]))
         self.call = self.model
         self.parameter_twins, self.dtypes = {}, DtypeReplay()
         return self.describe(request, fds)
