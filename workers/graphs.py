@@ -53,11 +53,10 @@ class Graphs:
         self._starting()
 
     def close(self) -> None:
-        """End the cages. Whoever traces then fails."""
+        """End the cages. Who traces meanwhile fails; who traces later starts others."""
         with self._lock:
             pool, self._pool = self._pool, None
-        self._starter.shutdown()
-        if pool is not None and pool.exception() is None:
+        if pool is not None and not pool.cancel() and pool.exception() is None:
             pool.result().close()
 
     def of(self, problem: Problem, kind: DeviceKind, deadline: Deadline) -> Mapping[str, Graph]:
