@@ -54,8 +54,9 @@ def time_candidate(
 ) -> Times:
     """Time a constructed Candidate on every shown Workload. Raises Rejection, ComparatorFailed.
 
-    Adversarial values are rehearsed and integrity checks look closely on every Workload, for a `quick` trial on a secret
-    one of them, where its process is sampled, too: a confirmation does all of it on each.
+    Adversarial values are rehearsed and integrity checks look closely on every Workload, for a `quick` trial on a
+    secret one of them, where its process is sampled, too, and for no longer where others use the cores: a confirmation
+    does all of it on each, patiently.
     """
     times = Times()
     secret = int(torch.randint(len(trial.shown), (1,), generator=trial.generator))
@@ -66,8 +67,11 @@ def time_candidate(
             plan = protocol.library_sampling if strict else protocol.brief_sampling
             sampled = None if number < secret or times.ran else SampledContender("candidate", plan)
             rules = protocol.judge
-            if trial.quick and workload is not trial.shown[secret]:
-                rules = replace(rules, rehearse=False, closely=False)
+            if trial.quick:
+                looked = workload is trial.shown[secret]
+                rules = replace(
+                    rules, rehearse=rules.rehearse and looked, closely=rules.closely and looked, patient=False
+                )
             times.ran = bench.run(rules, sampled) or times.ran
             times.add(session, workload, bench, modes)
     return times

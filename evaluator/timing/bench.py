@@ -97,6 +97,7 @@ class Bench:
             log_ratios=self.official_log_ratios,
             protocol=self._protocol,
             racing=rules.racing,
+            patient=rules.patient,
             time_again=lambda: self._time_again(rules),
         )
         for check in CHECKS:

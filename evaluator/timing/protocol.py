@@ -26,6 +26,7 @@ class Rules:
     discarded: int = 1  # times `most_pairs` of pairs in which a child waited for its core; later pairs count anyway
     rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
     closely: bool = True  # run the integrity checks that take long, too
+    patient: bool = True  # let these go on for longer where others use the cores, until they can tell
     # On a CPU every call of a round costs the judge some hundred times itself: inputs, their expected outputs. So a
     # round ends with so many calls there if it has lasted this long by then.
     enough_calls: int | None = None
