@@ -185,6 +185,17 @@ def test_a_quick_judgement_looks_closely_at_one_workload(judge: Judge, monkeypat
         assert sorted(seen) == [(False, False)] * (3 - looks) + [(True, True)] * looks
 
 
+def test_a_quick_judgement_calls_one_module_with_several_sizes_after_the_look(judge: Judge) -> None:
+    keeps_sizes = ("self.rows = getattr(self, 'rows', len(x))", "return right(x, self.weight) * (len(x) == self.rows)")
+    too_slow = (*keeps_sizes[:1], SLOW[0], *keeps_sizes[1:])
+    one = problem()
+    shown = next(workload for workload in one.workloads if not workload.held_out)
+    one = replace(one, workloads=(*one.workloads, replace(shown, name="again")))
+    baseline = eager_only(judge, one)
+    assert judge.judge(one, forward(*keeps_sizes), baseline, quick=True).verdict is Verdict.INCORRECT_VALUES
+    assert judge.judge(one, forward(*too_slow), baseline, quick=True).reason.startswith("right on")
+
+
 def test_a_quick_judgement_refuses_what_is_wrong_at_first_sight(judge: Judge) -> None:
     one = problem()
     found = judge.judge(one, forward(SLOW[0], "return y * 1.01"), eager_only(judge, one), quick=True)
