@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
+from evaluator.timing import stats
 from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.protocol import TimingProtocol
@@ -80,18 +82,22 @@ def time_candidate(
 def look(
     session: DeviceSession, trial: Trial, subject: Subject, reference: Subject, protocol: TimingProtocol
 ) -> Times | None:
-    """Return the times of a few pairs of a Candidate that is clearly slower on every shown Workload, else None.
+    """Return the times of a few pairs of a Candidate that is clearly slower and seems faster on no Workload, or None.
 
-    Slower than the fastest Baseline, or than the best Candidate so far, by their ratios to that Baseline.
+    Slower or faster than the fastest Baseline, or than the best Candidate so far, by their ratios to that Baseline.
     Raises Rejection, ComparatorFailed.
     """
-    times = Times()
+    times, logs = Times(), list[list[float]]()
     for workload in trial.shown:
+        best = trial.best_speedup(workload)
         with _benched(session, trial, workload, subject, reference, protocol) as (bench, modes):
-            if not bench.is_slower(protocol.look, protocol.clearly_slower * trial.best_speedup(workload)):
+            if not bench.seems_slower(protocol.look, protocol.clearly_slower * best, protocol.seems_faster * best):
                 return None
             times.add(session, workload, bench, modes)
-    return times
+            (mode,) = modes  # a Candidate is judged quickly against a known Baseline alone
+            logs.append([log - math.log(best) for log in bench.log_ratios(mode, "candidate")])
+    _, interval = stats.combine(logs, [workload.weight for workload in trial.shown])
+    return times if interval.high < protocol.clearly_slower else None
 
 
 @contextmanager

@@ -105,24 +105,23 @@ class Bench:
                 check.run(session)
         return seen
 
-    def is_slower(self, rules: Rules, ratio: float) -> bool:
-        """Time a few pairs, and return whether the first contender's speedup over another lies below `ratio`.
+    def seems_slower(self, rules: Rules, ratio: float, most: float) -> bool:
+        """Time a few pairs, and return whether the first contender's speedup over another seems to be `most` at most.
 
-        Stop as soon as it does not look like that. Raise Rejection or ComparatorFailed.
+        Stop as soon as it is clearly below `ratio`, or seems to be above `most`. Raise Rejection or ComparatorFailed.
         """
         self._racing = True
         self._warm_up(rules)
         self._may_discard = rules.discarded * rules.most_pairs
-        slower = False
-        while not slower and self.pairs < rules.most_pairs:
+        slower = clear = False
+        while not clear and self.pairs < rules.most_pairs:
             self.pair()
-            first, *others = [contender.name for contender in self.contenders]
             if self.pairs < rules.least_pairs:
                 continue
+            first, *others = [contender.name for contender in self.contenders]
             found = [stats.ratio_interval(self.log_ratios(other, first)) for other in others]
-            slower = any(interval.high < ratio for _, interval in found)
-            if all(value > ratio for value, _ in found):
-                break
+            slower = any(value <= most for value, _ in found)
+            clear = not slower or any(interval.high < ratio for _, interval in found)
         with self._released_device():
             self._verify()
         return slower

@@ -84,7 +84,8 @@ class TimingProtocol:
     look: Rules = Rules(
         least_pairs=2, most_pairs=4, rehearse=False, enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US
     )
-    clearly_slower: float = 0.8  # the interval of the ratio lies below this
+    clearly_slower: float = 0.95  # the interval of the ratio over all Workloads lies below this
+    seems_faster: float = 1.02  # a larger ratio on any Workload: it may serve that one
     baseline: Rules = Rules(
         least_pairs=5, most_pairs=8, narrow=0.02, enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US
     )

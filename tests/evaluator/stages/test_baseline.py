@@ -19,7 +19,7 @@ from evaluator.stages.trial import secret_generator
 from evaluator.timing.bench import Bench
 from evaluator.timing.protocol import Rules
 from evaluator.types import BaselineReport, Problem, Verdict
-from tests.evaluator.rooms import candidate, eager_only, forward, problem
+from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
 # Its only operation is one of a library: nothing is generated, which takes a compiler four times as long.
 COMPILES_SOON = """import torch
@@ -155,6 +155,15 @@ def test_what_is_clearly_slower_than_the_best_so_far_ends_after_a_look(judge: Ju
     assert found.verdict is Verdict.PASSED
     assert found.evidence["look"]
     assert found.reason.endswith("the fastest baseline; the best so far has 1000.00x")
+
+
+def test_what_is_faster_on_one_workload_is_no_candidate_for_a_short_look(judge: Judge) -> None:
+    one = problem()
+    shown = next(workload for workload in one.workloads if not workload.held_out)
+    one = replace(one, workloads=(*one.workloads, replace(shown, name="again")))
+    found = judge.judge(one, candidate(CPP), eager_only(judge, one), quick=True, best={shown.name: 1000.0})
+    assert found.verdict is Verdict.PASSED
+    assert "look" not in found.evidence
 
 
 def test_what_is_not_slower_goes_through_everything(judge: Judge) -> None:
