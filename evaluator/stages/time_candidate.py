@@ -61,7 +61,7 @@ def time_candidate(
     does all of it on each, patiently.
     """
     times = Times()
-    secret = int(torch.randint(len(trial.shown), (1,), generator=trial.generator))
+    secret = _secret_workload(trial)
     strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
     for number, workload in enumerate(trial.shown):
         ending = ["candidate"] if workload is trial.shown[-1] else []
@@ -77,6 +77,14 @@ def time_candidate(
             times.ran = bench.run(rules, sampled) or times.ran
             times.add(session, workload, bench, modes)
     return times
+
+
+def _secret_workload(trial: Trial) -> int:
+    """Return the number of a shown Workload; one whose calls take long is drawn less often, since looking costs
+    as much more."""
+    times_us = [trial.baseline.fastest(w.name).median_us if trial.baseline else 1.0 for w in trial.shown]
+    shares = torch.tensor([1 / math.sqrt(us) for us in times_us], dtype=torch.float64)
+    return int(torch.multinomial(shares, 1, generator=trial.generator))
 
 
 def look(
