@@ -85,7 +85,9 @@ class Bench:
             return {}
         self._racing = rules.racing
         self._warm_up(rules)
-        self._pairs(rules, rehearse_at=self._rounds.secret_below(rules.least_pairs) if rules.rehearse else -1)
+        doubted = any(contender.suspect for contender in self.contenders)
+        rehearse = rules.rehearse and doubted
+        self._pairs(rules, rehearse_at=self._rounds.secret_below(rules.least_pairs) if rehearse else -1)
         seen: Mapping[str, int] = {}
         if sampled:
             with self._released_device():  # here, while it is prepared for such rounds
@@ -100,7 +102,7 @@ class Bench:
             patient=rules.patient,
             time_again=lambda: self._time_again(rules),
         )
-        for check in CHECKS:
+        for check in CHECKS if doubted else ():
             if rules.closely or check.name not in CLOSE_LOOKS:
                 check.run(session)
         return seen
