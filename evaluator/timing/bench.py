@@ -195,15 +195,16 @@ class Bench:
         """Return how often a contender was seen in each function (`timing.sampling`). Raise Rejection."""
         return sample_functions(self._rounds, self._contender(name), self._plans[-1], plan)
 
-    def plain_loops(self, *, without: Collection[str] = (), profile: bool = False) -> dict[str, PlainLoop]:
+    def plain_loops(self, *, without: Collection[str] = (), profile: Collection[str] = ()) -> dict[str, PlainLoop]:
         """Return the times of all calls in plain loops, after `run`, of contenders that are not named in `without`.
+        Those named in `profile` also get the times of their kernels: a profiler takes most of a second to start.
         Empty where a comparator's cannot be taken. Raise Rejection."""
         rounds, plan = self._rounds, self._plans[-1]
         inputs = rounds.usual_inputs(plan.calls)
         found: dict[str, PlainLoop] = {}
         for contender in (c for c in self.contenders if c.name not in without):
             try:
-                loop = rounds.run_plainly(contender, inputs, plan, profile=profile)
+                loop = rounds.run_plainly(contender, inputs, plan, profile=contender.name in profile)
             except ComparatorFailed:
                 return {}
             if loop is None:
