@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -152,17 +152,31 @@ class Subject:
         return Arguments(reply.get("tree"), tuple(self.backend.fetch(self.child, _list(reply.get("tensors")))))
 
     def draws(
-        self, sizes: Mapping[str, Any], seeds: Sequence[int], positions: Sequence[int], *, timeout_s: float = 20.0
-    ) -> list[list[torch.Tensor]]:
-        """Return some of the tensors that `get_inputs` makes, under each of several seeds."""
+        self,
+        sizes: Mapping[str, Any],
+        seeds: Sequence[int],
+        positions: Sequence[int],
+        *,
+        meanwhile: Iterable[object] = (),
+        timeout_s: float = 20.0,
+    ) -> tuple[list[list[torch.Tensor]], float]:
+        """Return some of the tensors that `get_inputs` makes, under each of several seeds, and the seconds that this
+        took. The judge takes the steps of `meanwhile` beside that."""
         self.yield_device()
-        reply = self.child.request(
-            "draws", timeout_s=timeout_s, sizes=dict(sizes), seeds=list(seeds), positions=list(positions)
-        )
+        start, replied_s = time.perf_counter(), 0.0
+        fields: dict[str, Any] = {"sizes": dict(sizes), "seeds": list(seeds), "positions": list(positions)}
+        asked = self.child.send_request("draws", timeout_s=timeout_s, **fields)
+        try:
+            for _ in meanwhile:
+                if not replied_s and self.child.has_reply(asked):
+                    replied_s = time.perf_counter() - start
+        finally:
+            reply = self.child.receive_reply(asked)
+        replied_s, fetching = replied_s or time.perf_counter() - start, time.perf_counter()
         found = self.fetch_calls([_list(claims) for claims in _list(reply.get("draws"))])
         if [len(tensors) for tensors in found] != [len(positions)] * len(seeds):
             raise LayoutError("get_inputs() does not return as many tensors as before")
-        return found
+        return found, replied_s + time.perf_counter() - fetching
 
     def drawn_layouts(
         self, sizes: Mapping[str, Any], seeds: Sequence[int], *, limit_s: float

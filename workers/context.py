@@ -15,12 +15,13 @@ from sqlalchemy import Engine
 from db.engine import make_engine
 from evaluator.types import DeviceKind
 from runtime.nudge import nudge
-from runtime.queues import BUILDS, DEVICES
+from runtime.queues import BUILDS, DEVICES, PROPOSE
 from runtime.settings import Settings
 from workers.errors import JudgeFault
 from workers.judge_process import JudgeProcess
 
 if TYPE_CHECKING:
+    from workers.graphs import Graphs
     from workers.proposers import Proposers
 
 
@@ -35,6 +36,7 @@ class Context:
         self.registered: dict[str, float] = {}
         self.device_uuid: str | None = None
         self._judges: dict[DeviceKind, JudgeProcess] = {}
+        self._graphs: Graphs | None = None  # once `begin` started what it needs
 
     @cached_property
     def engine(self) -> Engine:
@@ -58,7 +60,8 @@ class Context:
         return self._judges[kind]
 
     def begin(self, queue: str) -> None:
-        """Start the judge of a queue's Jobs without waiting for it: it takes longer to start than this process.
+        """Start the judge of a queue's Jobs, or what traces for Proposals, without waiting: it takes longer to start
+        than this process.
 
         A failure occurs again in its first request, where it is reported.
         """
@@ -67,6 +70,11 @@ class Context:
         if kind is not None:
             with suppress(JudgeFault):
                 self.judge(kind).start()
+        elif queue == PROPOSE:
+            from workers.graphs import shared  # noqa: PLC0415  the other workers never need it
+
+            self._graphs = shared()
+            self._graphs.begin()
 
     def interrupt(self) -> None:
         """Interrupt all judges. Safe in a signal handler."""
@@ -74,9 +82,11 @@ class Context:
             judge.interrupt()
 
     def close(self) -> None:
-        """Stop all judges."""
+        """Stop all judges, and what traces."""
         for judge in self._judges.values():
             judge.close()
+        if self._graphs is not None:
+            self._graphs.close()
 
     def nudge(self, queues: Iterable[str]) -> None:
         nudge(self.settings.redis_url, queues, expires_s=self.settings.nudge_expires_s)

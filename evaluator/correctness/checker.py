@@ -64,18 +64,19 @@ class Checker:
     def has_checked(self, sizes: Sizes) -> bool:
         return sizes.label in self._checked
 
-    def check(self, sizes: Sizes) -> None:
-        """Check one set of sizes. Skips varied sizes that the reference itself refuses."""
+    def check(self, sizes: Sizes, *, brief: bool = False) -> None:
+        """Check one set of sizes, `brief` if other sizes follow. Skips varied sizes that the reference itself
+        refuses."""
         self._checked.add(sizes.label)
         if sizes.label in self.reference.left_out and not sizes.adversarial:
             self.report.skipped.append(sizes.shown_label)
             return
         try:
-            self._check(sizes)
+            self._check(sizes, brief)
         except Rejection as found:
             raise _redacted(found, sizes) from found
 
-    def _check(self, sizes: Sizes) -> None:
+    def _check(self, sizes: Sizes, brief: bool) -> None:
         ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self._prepared(sizes)
         if isinstance(ready, Rejection):
             raise ready
@@ -88,13 +89,13 @@ class Checker:
         if not ready.oracle.in_float64:
             self.report.oracle = ready.oracle.precision
         try:
-            self._run_checks(self._context(sizes, ready))
+            self._run_checks(self._context(sizes, ready, brief))
         except (ChildFault, LayoutError) as fault:
             raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
         label = sizes.shown_label
         self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
 
-    def _context(self, sizes: Sizes, ready: PreparedCases) -> CheckContext:
+    def _context(self, sizes: Sizes, ready: PreparedCases, brief: bool) -> CheckContext:
         return CheckContext(
             problem=self.problem,
             candidate=self.candidate,
@@ -109,6 +110,7 @@ class Checker:
             shape_contract=self._shape_contract,
             size_sequences=self._size_sequences,
             foreseen=ready.foreseen,
+            brief=brief,
         )
 
     def _run_checks(self, context: CheckContext) -> None:

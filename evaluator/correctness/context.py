@@ -37,7 +37,7 @@ class FirstCalls:
 
 @dataclass(kw_only=True)
 class CheckContext:
-    """One set of sizes under check.
+    """One set of sizes under check. After a `brief` check others follow, or the Candidate is too slow for them.
 
     `size_sequences` notes for which Workloads, shown and held-out ones, a sequence of sizes has been called. `matched`
     maps the oracle's names of parameters and buffers to the Candidate's.
@@ -55,6 +55,7 @@ class CheckContext:
     first_call_s: float
     shape_contract: ShapeContract
     size_sequences: set[bool]
+    brief: bool = False
     foreseen: Foreseen = field(default_factory=Foreseen)
     matched: Mapping[str, str] = field(default_factory=dict)
     first_calls: FirstCalls | None = None

@@ -15,6 +15,7 @@ from evaluator.device_session.references import ReferenceCache
 from evaluator.devices.base import DeviceBackend
 from evaluator.devices.device_sharing import DeviceSharing
 from evaluator.errors import ChildFault
+from evaluator.sandbox import symbols
 from evaluator.subject import Subject
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
@@ -98,6 +99,11 @@ class DeviceSession:
     def warm_builds(self) -> None:
         """Begin to prepare in a thread what the first builds would wait for."""
         self._warming = [self._warmer.submit(self._prepare_builds)]
+
+    def warm_samples(self) -> None:
+        """Begin to prepare in a thread what the first samples of a child would wait for: on a machine that has just
+        started, its disk is searched for seconds."""
+        self._warming = [self._warmer.submit(symbols.prepare)]
 
     def _prepare_builds(self) -> None:
         self.pools.for_build(None)

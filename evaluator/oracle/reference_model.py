@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -160,9 +160,12 @@ class ReferenceModel:
         """Return the layouts of the inputs that the recipe draws, so many times or as often as `limit_s` allows."""
         return self.subject.drawn_layouts(self.sizes, [self._seed() for _ in range(count)], limit_s=limit_s)
 
-    def draws(self, count: int, positions: Sequence[int]) -> list[list[torch.Tensor]]:
-        """Draw inputs so many times, and return the tensors at some positions of each."""
-        return self.subject.draws(self.sizes, [self._seed() for _ in range(count)], positions)
+    def draws(
+        self, count: int, positions: Sequence[int], meanwhile: Iterable[object] = ()
+    ) -> tuple[list[list[torch.Tensor]], float]:
+        """Draw inputs so many times, and return the tensors at some positions of each, and the seconds that this took.
+        The steps of `meanwhile` are taken beside it."""
+        return self.subject.draws(self.sizes, [self._seed() for _ in range(count)], positions, meanwhile=meanwhile)
 
     def builds_same_module(self, sizes: Sizes) -> bool:
         """Return whether other sizes make the same module."""

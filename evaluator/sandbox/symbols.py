@@ -34,6 +34,7 @@ _LIBRARY = re.compile(
 _UNKNOWN, _GENERATED, _OWN = "unknown", "generated code", "the candidate's own library"
 _FOREIGN = (_UNKNOWN, _GENERATED, _OWN)  # places whose code may have been taken from anywhere
 _INTERPRETER = re.compile(r"(lib)?python3(\.\d+)?")
+_LARGEST = "libtorch_cpu.so"
 _COMPARED = 16  # bytes of code
 _COPIED = re.compile(rf"{_LIBRARY.pattern}|libtorch", re.IGNORECASE)
 
@@ -103,6 +104,12 @@ def _is_as_in_file(pid: int, mapped: Range, address: int) -> bool:
             return file.read(width) == read_process_pieces(pid, [address], width)
     except OSError:
         return False
+
+
+def prepare() -> None:
+    """Find the vendor libraries of this machine and read torch's functions: the first samples would wait for both."""
+    for path in {code.path for code in vendor_code.code_segments() if Path(code.path).name == _LARGEST}:
+        _table(path)
 
 
 def copied_places(foreign: Mapping[Place, int]) -> dict[str, int]:

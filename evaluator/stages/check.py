@@ -85,8 +85,10 @@ class CheckStage:
         return started.result()
 
     def check_first(self, trial: Trial, subject: Subject, checker: Checker) -> None:
-        """Check the first set of sizes alone, with most of the adversarial values. Raises Rejection."""
-        self._check_sizes([next(sizes_to_check(trial.problem, trial.workloads))], subject, checker)
+        """Check the first set of sizes alone, with most of the adversarial values, and without calls of one module with
+        several sizes where more Workloads follow. Raises Rejection."""
+        first = next(sizes_to_check(trial.problem, trial.workloads))
+        self._check_sizes([first], subject, checker, brief=len(trial.shown) > 1)
 
     def note_passed(self, trial: Trial, report: Report) -> None:
         """Remember that a Candidate passed every check, for its confirmation."""
@@ -135,9 +137,9 @@ class CheckStage:
                 self.session.children.end(other)
         return checker.report
 
-    def _check_sizes(self, every: list[Sizes], subject: Subject, checker: Checker) -> None:
+    def _check_sizes(self, every: list[Sizes], subject: Subject, checker: Checker, *, brief: bool = False) -> None:
         checker.candidate = subject
         self.session.freeze_while_waiting(subject)
         for sizes in every:
             with self.session.shared():
-                checker.check(sizes)
+                checker.check(sizes, brief=brief)

@@ -5,8 +5,9 @@ Nothing stops early, so chance cannot choose the moment at which times are compa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,11 +68,10 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
             judge.session, judge.children, trial.problem, suspects_of(trial), protocol.process_pairs
         ) as processes,
     ):
-        if judge.children.built.get(trial.candidate) is not None:  # else every process would compile
-            processes.begin()
+        is_built = judge.children.built.get(trial.candidate) is not None  # else every process would compile
         with spent.on("check"):
             judge.tell(stage="confirm", step="check")
-            checked = _check(judge, trial, reference)
+            checked = _check(judge, trial, reference, processes.begin if is_built else lambda: None)
         if not trial.is_timed:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
         with spent.on("start"):
@@ -120,22 +120,31 @@ class _Checked:
     resources: dict[str, Any]
 
 
-def _check(judge: Judge, trial: Trial, reference: Subject) -> _Checked:
-    """Check correctness again with new seeds, held-out Workloads included, and run tools beside that."""
+def _check(judge: Judge, trial: Trial, reference: Subject, begin: Callable[[], None]) -> _Checked:
+    """Check correctness again with new seeds, held-out Workloads included, and run tools beside that.
+
+    `begin` starts the other processes, once those that the check waits for are there: many that start at once take
+    several times as long each.
+    """
+    # What compiles at the first call is there only after a check.
+    early = trial.kind in sanitizer.DEVICES and judge.check_stage.has_passed(trial)
     with (
-        judge.children.start(trial.candidate, Stage.CONFIRM) as subject,
         ThreadPoolExecutor(1, thread_name_prefix="tools") as beside,
+        _started(judge, trial, 2 if early else 1) as (subject, *others),
     ):
+        begin()
         tools = None
-        # What compiles at the first call is there only after a check.
-        if trial.kind in sanitizer.DEVICES and judge.check_stage.has_passed(trial):
-            tools = _begin_tools(beside, judge, trial, reference)
+        for other in others:
+            tools = _begin_tools(beside, judge, trial, reference, other)
+            judge.session.children.end(other)
         checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
         report = judge.check_stage.check_again(trial, subject, checker, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": report.evidence()}
         resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CONFIRM)}
         if trial.kind in sanitizer.DEVICES:
-            tools = tools or _begin_tools(beside, judge, trial, reference)
+            if tools is None:
+                with judge.children.start(trial.candidate, Stage.CONFIRM) as other:
+                    tools = _begin_tools(beside, judge, trial, reference, other)
             evidence["sanitizer"], read = tools.result()
             resources |= read
     return _Checked(evidence, resources)
@@ -144,12 +153,28 @@ def _check(judge: Judge, trial: Trial, reference: Subject) -> _Checked:
 _Found = tuple[dict[str, Any], dict[str, Any]]
 
 
-def _begin_tools(beside: ThreadPoolExecutor, judge: Judge, trial: Trial, reference: Subject) -> Future[_Found]:
-    """Run tools in a thread. A child of their own constructs the module, since that may end it. Raises Rejection."""
+@contextmanager
+def _started(judge: Judge, trial: Trial, count: int) -> Iterator[list[Subject]]:
+    """Yield so many children of the Candidate, started at once. Raises Rejection."""
+    judge.session.pools.for_candidate(trial.adapter)  # here, since a pool ends with the thread that started it
+    with ThreadPoolExecutor(count, thread_name_prefix="starts-children") as starters:
+        starting = [starters.submit(judge.children.start, trial.candidate, Stage.CONFIRM) for _ in range(count)]
+    try:
+        yield [one.result() for one in starting]
+    finally:
+        for one in starting:
+            if one.exception() is None:
+                one.result().close()
+
+
+def _begin_tools(
+    beside: ThreadPoolExecutor, judge: Judge, trial: Trial, reference: Subject, subject: Subject
+) -> Future[_Found]:
+    """Run tools in a thread. A `subject` of its own constructs the module, since that may end it. Raises Rejection."""
     why = sanitizer.unavailable(trial.candidate, judge.tool_history)
     if why and counters.unavailable(judge.tool_history.broken):
         return beside.submit(_run_tools, judge, None, why)
-    with judge.children.start(trial.candidate, Stage.CONFIRM) as subject, judge.session.shared():
+    with judge.session.shared():
         application, why = _application(judge, trial, subject, reference, why)
     return beside.submit(_run_tools, judge, application, why)
 

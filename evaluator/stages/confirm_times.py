@@ -236,7 +236,8 @@ class ConfirmTimer:
                     times.note(bench, timed, copy_floor_us(self.session.backend, bench.bytes_moved))
                     if first and not workload.held_out:
                         with self.spent.on("plain_loops"):
-                            times.opinion.note(bench.plain_loops(without={AGAIN}, profile=repetition == 0))
+                            profiled = (CANDIDATE, times.fastest) if repetition == 0 else ()
+                            times.opinion.note(bench.plain_loops(without={AGAIN}, profile=profiled))
         times.spread_adjustments()
         return times
 

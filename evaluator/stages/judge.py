@@ -90,13 +90,15 @@ class Judge:
         return Origin(self.device, self.environment, self.session.pools.isolation)
 
     def warm(self, *, builds: bool = False) -> None:
-        """Begin to prepare what the first builds would wait for, or on a GPU what other requests would; a CPU needs
-        little for those."""
+        """Begin to prepare what the first builds would wait for, or what other requests would: on a CPU that is
+        little."""
         with suppress(EvaluatorError):  # it is reported when it happens again in use
             if builds:
                 self.session.warm_builds()
             elif self.backend.kind is DeviceKind.CUDA:
                 self.session.warm()
+            else:
+                self.session.warm_samples()
 
     def use_spare_time(self) -> bool:
         """Prepare one more thing for requests to come. Return false if there is nothing left to prepare."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
+from evaluator.timing import stats
 from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.protocol import TimingProtocol
@@ -54,11 +56,12 @@ def time_candidate(
 ) -> Times:
     """Time a constructed Candidate on every shown Workload. Raises Rejection, ComparatorFailed.
 
-    Adversarial values are rehearsed on every Workload, for a `quick` trial on a secret one of them, where its process
-    is sampled, too: a confirmation does both on all.
+    Adversarial values are rehearsed and integrity checks look closely on every Workload, for a `quick` trial on a
+    secret one of them, where its process is sampled, too, and for no longer where others use the cores: a confirmation
+    does all of it on each, patiently.
     """
     times = Times()
-    secret = int(torch.randint(len(trial.shown), (1,), generator=trial.generator))
+    secret = _secret_workload(trial)
     strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
     for number, workload in enumerate(trial.shown):
         ending = ["candidate"] if workload is trial.shown[-1] else []
@@ -66,28 +69,43 @@ def time_candidate(
             plan = protocol.library_sampling if strict else protocol.brief_sampling
             sampled = None if number < secret or times.ran else SampledContender("candidate", plan)
             rules = protocol.judge
-            if trial.quick and workload is not trial.shown[secret]:
-                rules = replace(rules, rehearse=False)
+            if trial.quick:
+                looked = workload is trial.shown[secret]
+                rules = replace(
+                    rules, rehearse=rules.rehearse and looked, closely=rules.closely and looked, patient=False
+                )
             times.ran = bench.run(rules, sampled) or times.ran
             times.add(session, workload, bench, modes)
     return times
 
 
+def _secret_workload(trial: Trial) -> int:
+    """Return the number of a shown Workload; one whose calls take long is drawn less often, since looking costs
+    as much more."""
+    times_us = [trial.baseline.fastest(w.name).median_us if trial.baseline else 1.0 for w in trial.shown]
+    shares = torch.tensor([1 / math.sqrt(us) for us in times_us], dtype=torch.float64)
+    return int(torch.multinomial(shares, 1, generator=trial.generator))
+
+
 def look(
     session: DeviceSession, trial: Trial, subject: Subject, reference: Subject, protocol: TimingProtocol
 ) -> Times | None:
-    """Return the times of a few pairs of a Candidate that is clearly slower on every shown Workload, else None.
+    """Return the times of a few pairs of a Candidate that is clearly slower and seems faster on no Workload, or None.
 
-    Slower than the fastest Baseline, or than the best Candidate so far, by their ratios to that Baseline.
+    Slower or faster than the fastest Baseline, or than the best Candidate so far, by their ratios to that Baseline.
     Raises Rejection, ComparatorFailed.
     """
-    times = Times()
+    times, logs = Times(), list[list[float]]()
     for workload in trial.shown:
+        best = trial.best_speedup(workload)
         with _benched(session, trial, workload, subject, reference, protocol) as (bench, modes):
-            if not bench.is_slower(protocol.look, protocol.clearly_slower * trial.best_speedup(workload)):
+            if not bench.seems_slower(protocol.look, protocol.clearly_slower * best, protocol.seems_faster * best):
                 return None
             times.add(session, workload, bench, modes)
-    return times
+            (mode,) = modes  # a Candidate is judged quickly against a known Baseline alone
+            logs.append([log - math.log(best) for log in bench.log_ratios(mode, "candidate")])
+    _, interval = stats.combine(logs, [workload.weight for workload in trial.shown])
+    return times if interval.high < protocol.clearly_slower else None
 
 
 @contextmanager

@@ -85,7 +85,9 @@ class Bench:
             return {}
         self._racing = rules.racing
         self._warm_up(rules)
-        self._pairs(rules, rehearse_at=self._rounds.secret_below(rules.least_pairs) if rules.rehearse else -1)
+        doubted = any(contender.suspect for contender in self.contenders)
+        rehearse = rules.rehearse and doubted
+        self._pairs(rules, rehearse_at=self._rounds.secret_below(rules.least_pairs) if rehearse else -1)
         seen: Mapping[str, int] = {}
         if sampled:
             with self._released_device():  # here, while it is prepared for such rounds
@@ -97,31 +99,31 @@ class Bench:
             log_ratios=self.official_log_ratios,
             protocol=self._protocol,
             racing=rules.racing,
+            patient=rules.patient,
             time_again=lambda: self._time_again(rules),
         )
-        for check in CHECKS:
+        for check in CHECKS if doubted else ():
             if rules.closely or check.name not in CLOSE_LOOKS:
                 check.run(session)
         return seen
 
-    def is_slower(self, rules: Rules, ratio: float) -> bool:
-        """Time a few pairs, and return whether the first contender's speedup over another lies below `ratio`.
+    def seems_slower(self, rules: Rules, ratio: float, most: float) -> bool:
+        """Time a few pairs, and return whether the first contender's speedup over another seems to be `most` at most.
 
-        Stop as soon as it does not look like that. Raise Rejection or ComparatorFailed.
+        Stop as soon as it is clearly below `ratio`, or seems to be above `most`. Raise Rejection or ComparatorFailed.
         """
         self._racing = True
         self._warm_up(rules)
         self._may_discard = rules.discarded * rules.most_pairs
-        slower = False
-        while not slower and self.pairs < rules.most_pairs:
+        slower = clear = False
+        while not clear and self.pairs < rules.most_pairs:
             self.pair()
-            first, *others = [contender.name for contender in self.contenders]
             if self.pairs < rules.least_pairs:
                 continue
+            first, *others = [contender.name for contender in self.contenders]
             found = [stats.ratio_interval(self.log_ratios(other, first)) for other in others]
-            slower = any(interval.high < ratio for _, interval in found)
-            if all(value > ratio for value, _ in found):
-                break
+            slower = any(value <= most for value, _ in found)
+            clear = not slower or any(interval.high < ratio for _, interval in found)
         with self._released_device():
             self._verify()
         return slower
@@ -193,15 +195,16 @@ class Bench:
         """Return how often a contender was seen in each function (`timing.sampling`). Raise Rejection."""
         return sample_functions(self._rounds, self._contender(name), self._plans[-1], plan)
 
-    def plain_loops(self, *, without: Collection[str] = (), profile: bool = False) -> dict[str, PlainLoop]:
+    def plain_loops(self, *, without: Collection[str] = (), profile: Collection[str] = ()) -> dict[str, PlainLoop]:
         """Return the times of all calls in plain loops, after `run`, of contenders that are not named in `without`.
+        Those named in `profile` also get the times of their kernels: a profiler takes most of a second to start.
         Empty where a comparator's cannot be taken. Raise Rejection."""
         rounds, plan = self._rounds, self._plans[-1]
         inputs = rounds.usual_inputs(plan.calls)
         found: dict[str, PlainLoop] = {}
         for contender in (c for c in self.contenders if c.name not in without):
             try:
-                loop = rounds.run_plainly(contender, inputs, plan, profile=profile)
+                loop = rounds.run_plainly(contender, inputs, plan, profile=contender.name in profile)
             except ComparatorFailed:
                 return {}
             if loop is None:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field
 
 from evaluator.types import canonical_json, content_hash
 
+_ENOUGH_CALLS, _LEAST_ROUND_US = 12, 2_000.0  # of a round on a CPU
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -24,6 +26,7 @@ class Rules:
     discarded: int = 1  # times `most_pairs` of pairs in which a child waited for its core; later pairs count anyway
     rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
     closely: bool = True  # run the integrity checks that take long, too
+    patient: bool = True  # let these go on for longer where others use the cores, until they can tell
     # On a CPU every call of a round costs the judge some hundred times itself: inputs, their expected outputs. So a
     # round ends with so many calls there if it has lasted this long by then.
     enough_calls: int | None = None
@@ -76,14 +79,21 @@ class Promotion:
 class TimingProtocol:
     """The rules and numbers by which every stage times. Another value measures something else, under another hash."""
 
-    judge: Rules = Rules()
+    judge: Rules = Rules(enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US)
     # Ends what is clearly slower before most of its checks.
-    look: Rules = Rules(least_pairs=2, most_pairs=4, rehearse=False)
-    clearly_slower: float = 0.8  # the interval of the ratio lies below this
-    baseline: Rules = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
+    look: Rules = Rules(
+        least_pairs=2, most_pairs=4, rehearse=False, enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US
+    )
+    clearly_slower: float = 0.95  # the interval of the ratio over all Workloads lies below this
+    seems_faster: float = 1.02  # a larger ratio on any Workload: it may serve that one
+    baseline: Rules = Rules(
+        least_pairs=5, most_pairs=8, narrow=0.02, enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US
+    )
     profile: Rules = Rules(least_pairs=4, most_pairs=6)
     # Both sizes of round in both orders.
-    confirm: Rules = Rules(least_pairs=4, most_pairs=4, racing=False, enough_calls=12, least_round_us=2_000.0)
+    confirm: Rules = Rules(
+        least_pairs=4, most_pairs=4, racing=False, enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US
+    )
     process_pairs: int = 8  # repetitions of a confirmation in new processes
     hidden_pairs: int = 2  # the same of held-out Workloads
     # Repetitions with plain loops beside the official times, and with eager where it is much slower than another

@@ -9,7 +9,7 @@ not accept mixtures (matrices that must have an inverse, say), everything is dra
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import torch
@@ -51,7 +51,7 @@ class InputMaker:
         self.mixed = takes_unusual and self._accepts([self._mixture()])
         first_drawn = [self._first[0][index] for index in self._drawn]
         exchanges = takes_unusual and bool(self._drawn)
-        self._exchanges = exchanges and self._accepts([self._with_draw(self._exchanged(first_drawn))])
+        self._exchanges = exchanges and self._accepts([self._with_draw(self._exchanged(first_drawn), self._undrawn())])
         if not self.mixed:
             self._drawn = [index for index, vary in enumerate(varies) if vary]
             self._scales = takes_unusual and self._accepts([self._scaled(self._first[0], _SCALES[0])])
@@ -62,16 +62,19 @@ class InputMaker:
         """Return the inputs of `count` calls, and the value set that changed each (None: unchanged). `kinds` gives
         value sets by call. Some calls are twins: they differ from the call before in one element. Drawing takes at most
         `drawing_s`."""
-        generator, draws = self._generator, self._draws(count, drawing_s)
+        generator, picks = self._generator, torch.rand(count, generator=self._generator).tolist()
+        twins = {n for n, pick in enumerate(picks) if n and pick < _TWINS and n not in kinds and self.mixed}
+        mixed: dict[int, values.Tensors] = {}
+        draws = self._draws(count, drawing_s, self._mixing([n for n in range(count) if n not in twins], mixed))
         calls: list[values.Tensors] = []
         chosen: list[values.ValueSet | None] = []
-        for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
-            if calls and pick < _TWINS and index not in kinds and self.mixed:
+        for index, pick in enumerate(picks):
+            if index in twins:
                 twin = perturbations.near_duplicate(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
                 calls.append(self._others.slightly_changed(structure.restored(twin, self._structures), generator))
                 chosen.append(chosen[-1])
                 continue
-            made = self._with_draw(self._drawn_for(index, draws))
+            made = self._with_draw(self._drawn_for(index, draws), mixed.pop(index))
             calls.append(self.changed(made, kinds[index]) if index in kinds else made)
             chosen.append(kinds.get(index))
         return calls, chosen
@@ -116,9 +119,19 @@ class InputMaker:
         mixed = mixtures.mix(self.bases, self._coins, self._between, self._mixes, self._generator)
         return structure.restored(mixed, self._structures)
 
-    def _with_draw(self, drawn: Sequence[torch.Tensor]) -> values.Tensors:
+    def _mixing(self, numbers: Sequence[int], mixed: dict[int, values.Tensors]) -> Iterator[None]:
+        """Make a mixture for each of some calls, in steps: the draws are made in another process meanwhile."""
+        for number in numbers:
+            mixed[number] = self._undrawn()
+            yield
+
+    def _undrawn(self) -> values.Tensors:
+        """Return a call's inputs but for its draw."""
+        return self._mixture() if self.mixed else self.bases[0]
+
+    def _with_draw(self, drawn: Sequence[torch.Tensor], mixture: values.Tensors) -> values.Tensors:
         """Return a mixture with the parts that every draw has of its own; a whole draw where nothing is mixed."""
-        whole = list(self._mixture() if self.mixed else self.bases[0])
+        whole = list(mixture)
         for index, tensor in zip(self._drawn, drawn, strict=False):
             whole[index] = tensor
         if not self._scales:
@@ -145,17 +158,22 @@ class InputMaker:
         """Return how many calls can be drawn in that time."""
         return int(min(drawing_s / max(self._draw_s, 1e-6), 1e9))
 
-    def _draws(self, count: int, drawing_s: float) -> list[list[torch.Tensor]]:
-        """Return draws for `count` calls, or for as many as time allows; the first ones again where it allows none."""
+    def _draws(self, count: int, drawing_s: float, meanwhile: Iterator[None]) -> list[list[torch.Tensor]]:
+        """Return draws for `count` calls, or for as many as time allows; the first ones again where it allows none.
+
+        All steps of `meanwhile` are taken, beside the drawing where there is some.
+        """
+        many = min(count, self.drawn_within(drawing_s)) if self._drawn else 0
+        self.integers_repeat |= bool(self._drawn) and many < count
+        if not many:
+            for _ in meanwhile:
+                pass
         if not self._drawn:
             return []
-        many = min(count, self.drawn_within(drawing_s))
-        self.integers_repeat |= many < count
         if not many:
             return [[tensors[index] for index in self._drawn] for tensors in self.shuffled(self._first)]
-        start = time.perf_counter()
-        found = self._oracle.draws(many, self._drawn)
-        self._draw_s = (time.perf_counter() - start) / many
+        found, seconds = self._oracle.draws(many, self._drawn, meanwhile)
+        self._draw_s = seconds / many
         return found
 
     def _accepts(self, calls: Sequence[values.Tensors]) -> bool:

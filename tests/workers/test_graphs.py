@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 
 from db.engine import read_session
 from db.repositories.work import proposing
 from db.views.work import Upcoming
+from evaluator.cage.policy import CagePolicy
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind, Problem, Workload
 from evolution.types import RunStatus
@@ -28,6 +28,15 @@ from workers.proposers import Proposers
 CPU = DeviceKind.CPU
 
 
+class NoCage:
+    """In place of a pool."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
 class Tracer:
     """Counts traces in place of a cage. `go` lets them end."""
 
@@ -36,6 +45,14 @@ class Tracer:
         self.begun, self.go = threading.Semaphore(0), threading.Event()
         self.go.set()
         self.error: Exception | None = None
+        self.no_pool: Exception | None = None
+        self.pools: list[NoCage] = []
+
+    def pool(self, kind: DeviceKind, *, policy: CagePolicy) -> NoCage:
+        if self.no_pool is not None:
+            raise self.no_pool
+        self.pools.append(NoCage())
+        return self.pools[-1]
 
     def capture(self, problem: Problem, *_: object, **__: object) -> Mapping[str, Graph]:
         self.sources.append(problem.source)
@@ -48,12 +65,8 @@ class Tracer:
 
 @pytest.fixture
 def tracer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tracer]:
-    @contextmanager
-    def no_cage(kind: DeviceKind) -> Iterator[None]:
-        yield
-
     made = Tracer()
-    monkeypatch.setattr(graphs, "ChildPool", no_cage)
+    monkeypatch.setattr(graphs, "ChildPool", made.pool)
     monkeypatch.setattr(graphs, "capture", made.capture)
     graphs.shared.cache_clear()
     yield made
@@ -101,6 +114,23 @@ def test_an_untraceable_reference_is_tried_once_and_a_failing_machine_again(trac
         with pytest.raises(TraceError, match="it needs values"):
             found.of(problem(), CPU, Deadline(30.0))
     assert len(tracer.sources) == 2
+
+
+def test_one_pool_traces_all_and_another_is_started_where_it_did_not_start(tracer: Tracer) -> None:
+    found = Graphs()
+    tracer.no_pool = CageError("no room")
+    found.begin()
+    with pytest.raises(StepFailed, match="no room"):
+        found.of(problem(), CPU, Deadline(30.0))
+    tracer.no_pool, tracer.error = None, CageError("its fork server ended")
+    with pytest.raises(StepFailed, match="its fork server ended"):
+        found.of(problem(), CPU, Deadline(30.0))
+    tracer.error = None
+    found.of(problem(), CPU, Deadline(30.0))
+    found.of(problem("another"), CPU, Deadline(30.0))
+    assert [pool.closed for pool in tracer.pools] == [False]
+    found.close()
+    assert [pool.closed for pool in tracer.pools] == [True]
 
 
 def test_only_proposers_that_read_graphs_have_references_traced_ahead(tracer: Tracer) -> None:

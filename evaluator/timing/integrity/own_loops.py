@@ -143,14 +143,18 @@ class OwnLoops:
         suspects = [contender for contender in session.contenders if contender.name in names]
         if not suspects:
             return
-        null = _sample(session.rounds, suspects, session.plans[-1], session.protocol.integrity)
+        margins = session.protocol.integrity
+        null = _sample(session.rounds, suspects, session.plans[-1], margins, patient=session.patient)
         first = suspects[0]
         if first is session.contenders[0] and not session.racing and not first.unchecked.get(self.name):
             _look_rarely(session, first, null)
 
 
-def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, margins: IntegrityMargins) -> _Empty:
-    """Sample each suspect. The first one, a Candidate on trial, is sampled longer where there are too few samples."""
+def _sample(
+    rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, margins: IntegrityMargins, *, patient: bool = True
+) -> _Empty:
+    """Sample each suspect. The first one, a Candidate on trial, is sampled longer by a `patient` judge where there are
+    too few samples."""
     null, once, error = _Samples(), replace(plan, calls=1), margins.interpreter_error
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     whole = (rounds.run_null(rounds.repeated_inputs(plan.calls), plan).ran_us for _ in range(_SHORT_ROUNDS))
@@ -159,7 +163,8 @@ def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, marg
     for contender in suspects:
         found, least, why = _Samples(), 0.0, ""
         end = time.monotonic() + margins.interpreter_s
-        late = end + (_PATIENCE - 1) * margins.interpreter_s if contender is suspects[0] else end
+        longer = patient and contender is suspects[0]
+        late = end + (_PATIENCE - 1) * margins.interpreter_s if longer else end
         while found.samples < _MOST_SAMPLES and (time.monotonic() < end or (why and time.monotonic() < late)):
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))

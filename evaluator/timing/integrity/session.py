@@ -15,7 +15,7 @@ from evaluator.timing.rounds import Rounds
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedSession:
     """Contenders that were timed in rounds like `plans`. `log_ratios` are official. `time_again` discards all samples
-    and times the pairs anew."""
+    and times the pairs anew. Checks of a `patient` session go on for longer until they can tell."""
 
     rounds: Rounds
     contenders: Sequence[Contender]
@@ -23,6 +23,7 @@ class TimedSession:
     log_ratios: Ratios
     protocol: TimingProtocol
     racing: bool
+    patient: bool = True
     time_again: Callable[[], None]
 
 

@@ -75,7 +75,8 @@ class SingleCalls:
         def tells_nothing(times_us: CallTimes) -> bool:
             return any(_why(saving) for saving in looked(times_us))
 
-        times_us = _times_us(rounds, [fastest, *chosen], min(fastest.all_samples()), tells_nothing)
+        patience_s = _PATIENCE_S if session.patient else 0.0
+        times_us = _times_us(rounds, [fastest, *chosen], min(fastest.all_samples()), tells_nothing, patience_s)
         for contender, saving in zip(chosen, looked(times_us), strict=True):
             contender.note_unchecked(self.name, _why(saving))
             if saving.pairs >= _FEWEST_PAIRS:
@@ -170,17 +171,21 @@ def _sessions(call_us: float, count: int) -> int:
 
 
 def _times_us(
-    rounds: Rounds, contenders: Sequence[Contender], call_us: float, tells_nothing: Callable[[CallTimes], bool]
+    rounds: Rounds,
+    contenders: Sequence[Contender],
+    call_us: float,
+    tells_nothing: Callable[[CallTimes], bool],
+    patience_s: float,
 ) -> CallTimes:
     """Return the times of single calls of every contender and of the null child, on the same inputs: of those calls in
-    which nobody was disturbed. There are more sessions while they tell nothing."""
+    which nobody was disturbed. There are more sessions, for `patience_s`, while they tell nothing."""
     null, count = rounds.null, _count(rounds, call_us)
     layouts = {
         c.name: _layouts(rounds.run(c, rounds.repeated_inputs(1), RoundPlan(calls=1)).replies[0]) for c in contenders
     }
     layouts[null.name] = _layouts(rounds.typical.reply)
     found: dict[str, list[float]] = {name: [] for name in layouts}
-    order, end = rounds.input_maker.shuffled([*contenders, null]), time.monotonic() + _PATIENCE_S
+    order, end = rounds.input_maker.shuffled([*contenders, null]), time.monotonic() + patience_s
     for session in range(_MOST_SESSIONS):
         if session >= _sessions(call_us, count) and (time.monotonic() > end or not tells_nothing(found)):
             break

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,10 @@ from evaluator.problem import read_problem
 from evaluator.stages.baseline import baseline_so_far
 from evaluator.stages.judge import Judge
 from evaluator.stages.trial import secret_generator
+from evaluator.timing.bench import Bench
+from evaluator.timing.protocol import Rules
 from evaluator.types import BaselineReport, Problem, Verdict
-from tests.evaluator.rooms import candidate, eager_only, forward, problem
+from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
 # Its only operation is one of a library: nothing is generated, which takes a compiler four times as long.
 COMPILES_SOON = """import torch
@@ -153,11 +157,52 @@ def test_what_is_clearly_slower_than_the_best_so_far_ends_after_a_look(judge: Ju
     assert found.reason.endswith("the fastest baseline; the best so far has 1000.00x")
 
 
+def test_what_is_faster_on_one_workload_is_no_candidate_for_a_short_look(judge: Judge) -> None:
+    one = problem()
+    shown = next(workload for workload in one.workloads if not workload.held_out)
+    one = replace(one, workloads=(*one.workloads, replace(shown, name="again")))
+    found = judge.judge(one, candidate(CPP), eager_only(judge, one), quick=True, best={shown.name: 1000.0})
+    assert found.verdict is Verdict.PASSED
+    assert "look" not in found.evidence
+
+
 def test_what_is_not_slower_goes_through_everything(judge: Judge) -> None:
     one = problem()
     wrong_at_few_rows = forward("y = right(x, self.weight)", "return y if x.shape[0] > 1 else y * 2")
     found = judge.judge(one, wrong_at_few_rows, eager_only(judge, one), quick=True)
     assert found.verdict is Verdict.INCORRECT_VALUES
+
+
+def test_a_quick_judgement_looks_closely_at_one_workload(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, seen = Bench.run, list[tuple[bool, bool]]()
+
+    def noted(self: Bench, rules: Rules, *more: Any) -> Mapping[str, int]:
+        seen.append((rules.closely, rules.rehearse))
+        return run(self, rules, *more)
+
+    monkeypatch.setattr(Bench, "run", noted)
+    one = problem()
+    shown = [workload for workload in one.workloads if not workload.held_out]
+    one = replace(one, workloads=(*one.workloads, replace(shown[0], name="again"), replace(shown[0], name="more")))
+    baseline = eager_only(judge, one)
+    every = replace(judge.protocol, judge=replace(judge.protocol.judge, closely=True, rehearse=True))
+    monkeypatch.setattr(judge, "protocol", every)
+    for quick, looks in ((True, 1), (False, 3)):
+        seen.clear()
+        found = judge.judge(one, forward("return right(x, self.weight)"), baseline, quick=quick)
+        assert found.verdict is Verdict.PASSED
+        assert sorted(seen) == [(False, False)] * (3 - looks) + [(True, True)] * looks
+
+
+def test_a_quick_judgement_calls_one_module_with_several_sizes_after_the_look(judge: Judge) -> None:
+    keeps_sizes = ("self.rows = getattr(self, 'rows', len(x))", "return right(x, self.weight) * (len(x) == self.rows)")
+    too_slow = (*keeps_sizes[:1], SLOW[0], *keeps_sizes[1:])
+    one = problem()
+    shown = next(workload for workload in one.workloads if not workload.held_out)
+    one = replace(one, workloads=(*one.workloads, replace(shown, name="again")))
+    baseline = eager_only(judge, one)
+    assert judge.judge(one, forward(*keeps_sizes), baseline, quick=True).verdict is Verdict.INCORRECT_VALUES
+    assert judge.judge(one, forward(*too_slow), baseline, quick=True).reason.startswith("right on")
 
 
 def test_a_quick_judgement_refuses_what_is_wrong_at_first_sight(judge: Judge) -> None:

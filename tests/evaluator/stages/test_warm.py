@@ -34,11 +34,14 @@ class Session:
     def warm(self) -> None:
         self._note("device")
 
+    def warm_samples(self) -> None:
+        self._note("samples")
+
 
 @pytest.mark.parametrize(
     ("kind", "builds", "prepared"),
     [
-        (DeviceKind.CPU, False, []),
+        (DeviceKind.CPU, False, ["samples"]),
         (DeviceKind.CUDA, False, ["device"]),
         (DeviceKind.CPU, True, ["builds"]),
         (DeviceKind.CUDA, True, ["builds"]),

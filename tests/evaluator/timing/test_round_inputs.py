@@ -29,7 +29,7 @@ def test_integers_are_those_of_draws_and_none_comes_twice(judge: Judge) -> None:
         made._draw_s = 1e-5
         calls, _ = made.calls(24, {})
     assert all(int(b[0]) == 0 and bool((b[1:] > b[:-1]).all()) for _, b in calls)
-    assert len({tuple(b.tolist()) for _, b in calls}) > 18  # a twin has its neighbour's
+    assert len({tuple(b.tolist()) for _, b in calls}) > 14  # a twin has its neighbour's
     assert len({tuple(x.tolist()) for x, _ in calls}) == 24
 
 

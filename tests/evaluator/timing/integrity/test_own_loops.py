@@ -53,12 +53,17 @@ class Stand:
 
 
 def watch(
-    null: Told, other: Told, margins: IntegrityMargins = STANDARD.integrity, *, short_us: float = 200.0
+    null: Told,
+    other: Told,
+    margins: IntegrityMargins = STANDARD.integrity,
+    *,
+    short_us: float = 200.0,
+    patient: bool = True,
 ) -> tuple[int, Contender]:
     """The rounds that were watched, and the contender."""
     who = Contender("candidate", SimpleNamespace(), suspect=True, buffers={})  # type: ignore[arg-type]
     rounds = Stand(null, other, short_us)
-    own_loops._sample(rounds, [who], PLAN, margins)  # type: ignore[arg-type]
+    own_loops._sample(rounds, [who], PLAN, margins, patient=patient)  # type: ignore[arg-type]
     return rounds.rounds, who
 
 
@@ -108,6 +113,13 @@ def test_few_samples_are_waited_for() -> None:
     more, _ = watch((1200.0, 5, 3), (700.0, 0, 0), IntegrityMargins(interpreter_s=0.0))
     assert rounds > more
     assert who.own_loop["looks"] == 0
+
+
+def test_a_search_does_not_wait_for_samples() -> None:
+    waiting, _ = watch((1200.0, 5, 3), (700.0, 0, 0), BRIEF)
+    rounds, who = watch((1200.0, 5, 3), (700.0, 0, 0), BRIEF, patient=False)
+    assert rounds < waiting
+    assert "only 0 of 30 samples" in who.unchecked["own_loops"]
 
 
 class Rare(Stand):

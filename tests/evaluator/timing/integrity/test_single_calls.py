@@ -96,12 +96,12 @@ class Stand:
         return SimpleNamespace(verify=lambda run: self.verified.append(run.contender.name))
 
 
-def held(rounds: Stand, *contenders: Contender, calls: int = 100) -> None:
+def held(rounds: Stand, *contenders: Contender, calls: int = 100, patient: bool = True) -> None:
     def log_ratios(over: str, under: str) -> list[float]:
         times = {c.name: c.official_us() for c in contenders}
         return [math.log(times[over] / times[under])] * 4
 
-    session = timed_session(rounds, contenders, RoundPlan(calls=calls), log_ratios)
+    session = replace(timed_session(rounds, contenders, RoundPlan(calls=calls), log_ratios), patient=patient)
     EmptyCalls().run(session)
     SingleCalls().run(session)
 
@@ -197,6 +197,13 @@ def test_what_others_disturb_is_looked_at_again() -> None:
     held(rounds := Stand({"eager": 20.0, "candidate": 10.0}, busy_sessions=40), eager, other)
     assert len(rounds.ran) > 3 * 40
     assert (other.unchecked, other.single_calls["taken_for_slower"]) == ({}, 1.0)
+
+
+def test_a_search_does_not_look_again_at_what_others_disturb() -> None:
+    eager, other = contender("eager", 20.0), contender("candidate", 10.0)
+    held(rounds := Stand({"eager": 20.0, "candidate": 10.0}, busy_sessions=40), eager, other, patient=False)
+    assert len(rounds.ran) < 3 * 40
+    assert "single_calls" in other.unchecked
 
 
 def test_long_calls_are_looked_at_in_few_sessions() -> None:
