@@ -53,13 +53,13 @@ class Launch:
 
 
 def shapes_of(program: Program) -> list[list[Shape]]:
-    """Return, for each workload, the products that blocks compute."""
+    """Return, for each workload, the products of few rows that blocks compute."""
     found: dict[int, Product] = {}
 
     def visit(node: Node) -> None:
         if id(node) not in seen:
             seen.add(id(node))
-            if node.fn == BLOCK and isinstance(node.data, Product):
+            if node.fn == BLOCK and isinstance(node.data, Product) and not node.data.large:
                 found[id(node)] = node.data
             for child in node.inputs:
                 visit(child)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from synthesis.blocks.block import MATMULS, Code, base, compute
 from synthesis.blocks.factors import same, split, sums_inside
+from synthesis.blocks.large import write_large
 from synthesis.blocks.multiply import write_product
 from synthesis.blocks.tile import Tile, attempt, covers, evaluate, reads, walk
 from synthesis.expr import COSTLY, Expr, Table
@@ -114,6 +115,11 @@ class Product:
         return [e for e in found if e is not None]
 
     @property
+    def large(self) -> bool:
+        """Return true if there are many rows."""
+        return min(self.rows.values) > MOST_ROWS
+
+    @property
     def single(self) -> bool:
         """Return true if there may be one row, which is then summed without a tensor core."""
         plain = self.steps.parts == 1 and self.steps.group is None and self.low is None
@@ -132,11 +138,11 @@ class Product:
 
     def write(self, host: Host, node: Node) -> Code:
         """Write the kernels, and their launch."""
-        return write_product(self, host, node)
+        return write_large(self, host, node) if self.large else write_product(self, host, node)
 
 
 def operands(node: Node, one: Size, least: int = 16) -> Operands | None:
-    """Return the operands of a library call that is a product of few rows, else None."""
+    """Return the operands of a library call that is a product of few rows, or of many in float32, else None."""
     if node.kind != "library" or node.fn not in (*MATMULS, *LINEAR) or node.dtype not in FLOATS:
         return None
     args, kwargs = node.data
@@ -149,7 +155,9 @@ def operands(node: Node, one: Size, least: int = 16) -> Operands | None:
         bias = args[2]
     a, b = args[:2]
     rows = product(node.shape[:-1], one)
-    if b.rank != 2 or a.rank < 2 or max(rows.values) > MOST_ROWS or min(rows.values) < 1 or node.dtype == "mixed":
+    if b.rank != 2 or a.rank < 2 or min(rows.values) < 1 or node.dtype == "mixed":
+        return None
+    if max(rows.values) > MOST_ROWS and (node.dtype != "float32" or min(rows.values) <= MOST_ROWS):
         return None
     if min(node.shape[-1].values) < least or min(a.shape[-1].values) < least:
         return None
@@ -223,10 +231,13 @@ def _fit(
     if root.shape != first.node.shape or (len(first.node.shape) != 2 and len(lead) > 1):
         return None  # more than one dimension of rows
     rows = product(first.node.shape[:-1], one)
+    large = min(rows.values) > MOST_ROWS
+    if large and (len(found) > 1 or low is not None):
+        return None
     for steps in _steps(found):
         weights = [_weight(o, steps, one) for o in found]
-        operand = _operand(first, rows, steps, one, norms_apart)
-        if operand is not None and all(weights):
+        operand = _operand(first, rows, steps, one, norms_apart or large)
+        if operand is not None and all(weights) and not (large and steps != Steps(1, None)):
             break
     else:
         return None

@@ -66,6 +66,12 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "self.l = nn.Linear(70, 45)",
         [{}, {"rows": 1}],
     ),
+    "many rows": (
+        "return F.gelu(self.l(a0)) + a1, (a0 * 2) @ a2",
+        "torch.randn(rows, k), torch.randn(rows, o), torch.randn(k, o)",
+        "self.l = nn.Linear(70, 45)",
+        [{"rows": 130}, {"rows": 70}],
+    ),
     "gated": (
         "g = F.linear(a0, a1)\nreturn F.linear(F.silu(g) * F.linear(a0, a2), a3)",
         "torch.randn(rows, k), torch.randn(o, k), torch.randn(o, k), torch.randn(k, o)",
