@@ -96,6 +96,7 @@ def launch_of(shape: Shape, configuration: Mapping[str, Any]) -> Launch:
     step = shape.group // shape.parts or min(configuration["DEPTH"], _power_of_two(shape.depth // shape.parts))
     if not shape.group:
         step = min(step, max(16, 2048 * configuration["PRODUCT_WARPS"] // together))
+        step = min(step, 64) if shape.item_bytes == 4 else step
     by_rows, block = math.ceil(shape.rows / together), configuration["COLUMNS"]
     while block > 16 and math.ceil(shape.columns / block) * by_rows < configuration["FILL"]:
         block //= 2
