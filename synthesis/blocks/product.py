@@ -287,9 +287,7 @@ def _fit(
         values.append(value)
     out, more = values[0], list(zip(kept, values[1:], strict=True))
     weights_found = [w for w in weights if w]
-    return Product(
-        root, first.a, first.columns, rows, steps, operand, weights_found, term, products, out, one, more
-    )
+    return Product(root, first.a, first.columns, rows, steps, operand, weights_found, term, products, out, one, more)
 
 
 def _steps(found: list[Operands]) -> Iterator[Steps]:

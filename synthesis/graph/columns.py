@@ -63,7 +63,8 @@ def split_columns(program: Program) -> None:
     for view, products in _meeting(program):
         _, start, _ = view.data
         made = _sliced(view.inputs[0], start, view.shape[-1], {id(p) for p in products}, build, known)
-        view.kind, view.fn, view.inputs, view.data, view.origin = made.kind, made.fn, made.inputs, made.data, made.origin
+        view.kind, view.fn, view.inputs = made.kind, made.fn, made.inputs
+        view.data, view.origin = made.data, made.origin
 
 
 def _meeting(program: Program) -> list[tuple[Node, list[Node]]]:
