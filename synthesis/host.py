@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +39,7 @@ class Host:
     names: dict[int, str] = field(default_factory=dict)
     dense: set[int] = field(default_factory=set)
     used_symbols: set[str] = field(default_factory=set)
+    kernels: dict[tuple[str, ...], str] = field(default_factory=dict)  # name of those with texts that are alike
 
     def __post_init__(self) -> None:
         for head in self.program.heads:
@@ -125,10 +128,19 @@ class Host:
 
     # ---- steps
 
+    def once(self, name: str, kernels: list[str]) -> tuple[str, list[str]]:
+        """Return the name of kernels, and those that are to be written: none where the same are there already."""
+        alike = tuple(with_plain_names(text) for text in kernels)
+        if alike in self.kernels:
+            return self.kernels[alike], []
+        self.kernels[alike] = name
+        return name, kernels
+
     def call(self, node: Node) -> None:
         """Write a library call, or the selection of one of its results."""
         if node.kind == "item":
-            self.lines.append(f"{node.name} = {self.tensor(node.inputs[0])}[{node.data}]")
+            number = self.size(node.data) if isinstance(node.data, Size) else node.data
+            self.lines.append(f"{node.name} = {self.tensor(node.inputs[0])}[{number}]")
         else:
             args, kwargs = node.data
             texts = [self.argument(a) for a in args]
@@ -195,6 +207,20 @@ class Host:
             else:
                 lines += [f"{wanted[d]} = {name}.shape[{d}]" for d in sorted(wanted)]
         return lines
+
+
+def with_plain_names(kernel: str) -> str:
+    """Return a kernel's text with the names that are its own numbered, so that two that compute alike are equal."""
+    own = {n.name for n in ast.walk(ast.parse(kernel)) if isinstance(n, ast.FunctionDef)}
+    own |= {n.arg for n in ast.walk(ast.parse(kernel)) if isinstance(n, ast.arg)}
+    own |= {n.id for n in ast.walk(ast.parse(kernel)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    numbers: dict[str, str] = {}
+
+    def plain(found: re.Match[str]) -> str:
+        name = found.group()
+        return numbers.setdefault(name, f"name_{len(numbers)}") if name in own else name
+
+    return re.sub(r"(?<![.\w])[A-Za-z_]\w*", plain, kernel)
 
 
 def _attribute(path: str) -> str:

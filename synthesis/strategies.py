@@ -14,6 +14,7 @@ from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
 from synthesis.graph.bias import detach_biases
+from synthesis.graph.columns import join_slices, split_columns
 from synthesis.graph.dots import write_out_products
 from synthesis.graph.nodes import Node, Program
 from synthesis.graph.program import EXCLUDED_RULES, read_program
@@ -159,6 +160,8 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
 def _blocks(title: str, *, norms_apart: bool = False) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         program = _gpu_program(graphs, without)
+        join_slices(program)
+        split_columns(program)
         if not use_blocks(program, norms_apart=norms_apart):
             raise Unsupported("nothing here is a building block")
         plan, planner = make_plan(program)
@@ -181,7 +184,11 @@ def _segments(title: str) -> Write:
 # for one row, comes late: it was the slowest in looks on an H100 and an H200.
 BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {},
+    {"PROGRAMS": 132, "KEYS": 64, "QUERIES": 64, "ATTEND_WARPS": 8, "ATTEND_STAGES": 2},
     {"PROGRAMS": 264, "KEYS": 128, "ATTEND_STAGES": 2},
+    {"TILE_COLUMNS": 64, "TILE_WARPS": 4},
+    {"TILE_COLUMNS": 64, "TILE_WARPS": 4, "TILE_DEPTH": 16, "TILE_STAGES": 4},
+    {"TILE_COLUMNS": 256},
     {"DEPTH": 128, "PRODUCT_STAGES": 5},
     {"UNROLL": 1, "PRODUCT_STAGES": 4},
     {"UNROLL": 2, "PRODUCT_STAGES": 4},
@@ -193,6 +200,11 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {"COLUMNS": 32, "UNROLL": 4, "PRODUCT_WARPS": 2, "PRODUCT_STAGES": 4},
     {"COLUMNS": 32, "DEPTH": 128, "PRODUCT_WARPS": 2, "PRODUCT_STAGES": 6},
     {"SLICE": 8192, "SLICE_RESIDENT": 2},
+    {"TILE_DEPTH": 64, "TILE_STAGES": 2},
+    {"TILE_ROWS": 64, "TILE_WARPS": 4},
+    {"TILE_DEPTH": 16, "TILE_STAGES": 4},
+    {"TILE_COLUMNS": 64},
+    {"TILE_ROWS": 256, "TILE_COLUMNS": 64},
     {"HELD_GROUP": 65536},
     {"HELD_GROUP": 0},
     {"HELD_GROUP": 0, "CHANNEL_BLOCK": 2048, "CHANNEL_WARPS": 8},
@@ -311,7 +323,9 @@ def _rows_of(graphs: Mapping[str, Graph]) -> list[list[Rows]]:
 def _shapes_of(graphs: Mapping[str, Graph]) -> list[list[Shape]]:
     for without in EXCLUDED_RULES:
         try:
-            program = read_program(graphs, without)
+            program = _gpu_program(graphs, without)
+            join_slices(program)
+            split_columns(program)
             use_blocks(program)
             return shapes_of(program)
         except Unsupported:

@@ -53,13 +53,13 @@ class Launch:
 
 
 def shapes_of(program: Program) -> list[list[Shape]]:
-    """Return, for each workload, the products that blocks compute."""
+    """Return, for each workload, the products of few rows that blocks compute."""
     found: dict[int, Product] = {}
 
     def visit(node: Node) -> None:
         if id(node) not in seen:
             seen.add(id(node))
-            if node.fn == BLOCK and isinstance(node.data, Product):
+            if node.fn == BLOCK and isinstance(node.data, Product) and not node.data.large:
                 found[id(node)] = node.data
             for child in node.inputs:
                 visit(child)
@@ -96,6 +96,7 @@ def launch_of(shape: Shape, configuration: Mapping[str, Any]) -> Launch:
     step = shape.group // shape.parts or min(configuration["DEPTH"], _power_of_two(shape.depth // shape.parts))
     if not shape.group:
         step = min(step, max(16, 2048 * configuration["PRODUCT_WARPS"] // together))
+        step = min(step, 64) if shape.item_bytes == 4 else step
     by_rows, block = math.ceil(shape.rows / together), configuration["COLUMNS"]
     while block > 16 and math.ceil(shape.columns / block) * by_rows < configuration["FILL"]:
         block //= 2

@@ -28,6 +28,8 @@ def _product(kernel, out, rows, columns, depth, width, tensors, sizes, kind, gro
     warps, block = CONFIG["PRODUCT_WARPS"], CONFIG["COLUMNS"]
     most = max(16, 2048 * warps // together)  # 64 registers of a thread for the rows' operand
     step = group // parts or min(CONFIG["DEPTH"], most, max(16, triton.next_power_of_2(depth // parts)))
+    if kind is tl.float32 and not group:
+        step = min(step, 64)  # a tensor core cuts its sums, so they are short
     while block > 16 and triton.cdiv(columns, block) * triton.cdiv(rows, together) < CONFIG["FILL"]:
         block //= 2
     if group:

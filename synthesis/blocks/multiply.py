@@ -36,8 +36,10 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
     single = block.single
     texts = [_Kernel(block, vector=v) for v in ((False, True) if single else (False,))]
     kernels = [k.write(f"{name}_of_one_row" if k.vector else name, loads, sizes) for k in texts]
+    name, kernels = host.once(name, kernels)
     arguments = [host.contiguous(n) for n in loads]
     out = host.allocate(node, host.device())
+    arguments += [host.allocate(n, host.device()) for n, _ in block.more]
     host.used_symbols |= set(sizes)
     rows, columns, depth = (host.size(s) for s in (block.rows, block.columns, block.depth))
     listed = f"({', '.join(arguments)},), ({', '.join(sizes)}{',' if sizes else ''})"
@@ -78,7 +80,7 @@ class _Kernel:
         self.sums = sums_inside(self.block.operand.scale)
 
     def write(self, name: str, loads: list[Node], sizes: list[str]) -> str:
-        pointers = [*(f"{x.name}_ptr" for x in loads), "out_ptr"]
+        pointers = [*(f"{x.name}_ptr" for x in loads), *(f"{n.name}_ptr" for n, _ in self.block.more), "out_ptr"]
         names = [f"sum_{i}" for i in range(len(self.sums))]
         names += [f"{kind}_{i}" for kind in ("partial", "scale") for i in range(len(self.totals))]
         names += [f"{kind}_{i}" for kind in ("ahead", "kept") for i in range(len(loads))]
@@ -271,15 +273,22 @@ class _Kernel:
                     tile = w.assign("b", f"{small.name}({loaded[text]}, TYPE)")
                 into = f"partial{total[5:]}" if by_group else total
                 before = "" if by_group and not number else f", {into}"
-                self.emit(f'{into} = tl.dot({a}, tl.trans({tile}){before}, input_precision="ieee")', indent=self.body)
+                self.emit(f"{into} = {self._product(a, tile, before)}", indent=self.body)
             if by_group:
                 self.emit(f"{total} += partial{total[5:]} * scale{total[5:]}.to(tl.float32)", indent=self.body)
         if self.block.low is not None:
             self.emit("down_inside = r_inside & column_inside", indent=self.body)
             w = self.pen.writer({"r"}, " " * 4 * self.body, masks=("down_inside", "r_inside", "column_inside"))
             down = w.operand(self.block.low.down, "b")
-            self.emit(f'low = tl.dot({rows[0]}, tl.trans({down}), low, input_precision="ieee")', indent=self.body)
+            self.emit(f"low = {self._product(rows[0], down, ', low')}", indent=self.body)
         self.emit(*(f"scale_{i} = ahead_{i}" for i in grouped), indent=self.body)
+
+    def _product(self, a: str, b: str, before: str) -> str:
+        """Write a step's product; in float32 as in `large`, added to what was before outside the tensor core."""
+        if self.block.a.dtype != "float32":
+            return f'tl.dot({a}, tl.trans({b}){before}, input_precision="ieee")'
+        step = f'tl.dot({a}, tl.trans({b}), input_precision="tf32x3")'
+        return f"tl.fma({step}, 1.0{before})" if before else step
 
     @staticmethod
     def _changes_by_group(weight: Weight) -> bool:
@@ -322,11 +331,13 @@ class _Kernel:
             self._low_term()
         given = dict(zip(map(id, block.products), named, strict=True))
         masks = ("inside", "row_inside", "c_inside")
-        value = self.pen.writer({"m"}, "    ", masks=masks, column="c", given=given).value(block.out)
+        w = self.pen.writer({"m"}, "    ", masks=masks, column="c", given=given)
+        value, more = w.value(block.out), [(f"{n.name}_ptr", w.value(expr)) for n, expr in block.more]
         held = Tile({"m": block.rows}, block.columns, block.one)
         place = linear((held.at["m"], held.column), (block.rows, block.columns), block.one)
         row = f"m * {whole(block.columns)}" if place.coefficient("m") is not None else "m * 0"
-        self.emit(f"tl.store(out_ptr + ({row}) + c, {value}, mask=inside)")
+        stores = [("out_ptr", value), *more]
+        self.emit(*(f"tl.store({pointer} + ({row}) + c, {stored}, mask=inside)" for pointer, stored in stores))
 
     def _low_term(self) -> None:
         low = self.block.low

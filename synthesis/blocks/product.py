@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from synthesis.blocks.block import MATMULS, Code, base, compute
 from synthesis.blocks.factors import same, split, sums_inside
+from synthesis.blocks.large import write_large
 from synthesis.blocks.multiply import write_product
 from synthesis.blocks.tile import Tile, attempt, covers, evaluate, reads, walk
 from synthesis.expr import COSTLY, Expr, Table
-from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.nodes import FLOATS, HEADS, Node
 from synthesis.graph.sizes import Affine, Size, product
 from synthesis.host import Host
 from synthesis.index import Index
@@ -98,6 +99,7 @@ class Product:
     products: list[Node]
     out: Expr
     one: Size
+    more: list[tuple[Node, Expr]]  # what is stored beside `root`, of its shape
     title: str = "product"
 
     @property
@@ -106,12 +108,17 @@ class Product:
 
     def exprs(self) -> list[Expr]:
         """Return every value that the kernel computes."""
-        found = [self.operand.value, self.operand.scale, self.out]
+        found = [self.operand.value, self.operand.scale, self.out, *(value for _, value in self.more)]
         for weight in self.weights:
             found += [*weight.parts, weight.scale, weight.bias]
         if self.low is not None:
             found += [self.low.down, self.low.value, self.low.up]
         return [e for e in found if e is not None]
+
+    @property
+    def large(self) -> bool:
+        """Return true if there are many rows."""
+        return min(self.rows.values) > MOST_ROWS
 
     @property
     def single(self) -> bool:
@@ -132,11 +139,23 @@ class Product:
 
     def write(self, host: Host, node: Node) -> Code:
         """Write the kernels, and their launch."""
-        return write_product(self, host, node)
+        return write_large(self, host, node) if self.large else write_product(self, host, node)
+
+
+@dataclass(slots=True)
+class Beside:
+    """A value that the block of another node stores, too."""
+
+    title: str = "product"
+
+    def write(self, host: Host, node: Node) -> Code:
+        """Write nothing: the other block did."""
+        assert id(node) in host.names
+        return Code([], {}, {})
 
 
 def operands(node: Node, one: Size, least: int = 16) -> Operands | None:
-    """Return the operands of a library call that is a product of few rows, else None."""
+    """Return the operands of a library call that is a product of few rows, or of many in float32, else None."""
     if node.kind != "library" or node.fn not in (*MATMULS, *LINEAR) or node.dtype not in FLOATS:
         return None
     args, kwargs = node.data
@@ -149,7 +168,9 @@ def operands(node: Node, one: Size, least: int = 16) -> Operands | None:
         bias = args[2]
     a, b = args[:2]
     rows = product(node.shape[:-1], one)
-    if b.rank != 2 or a.rank < 2 or max(rows.values) > MOST_ROWS or min(rows.values) < 1 or node.dtype == "mixed":
+    if b.rank != 2 or a.rank < 2 or min(rows.values) < 1 or node.dtype == "mixed":
+        return None
+    if max(rows.values) > MOST_ROWS and (node.dtype != "float32" or min(rows.values) <= MOST_ROWS):
         return None
     if min(node.shape[-1].values) < least or min(a.shape[-1].values) < least:
         return None
@@ -171,14 +192,29 @@ def use_product(
     low = _low_rank(found, users, one) if low_rank else None
     if not found or (low_rank and low is None):
         return False
-    inside = {id(n) for n in cone}
-    if any(id(u) not in inside for n in cone if n is not root for u in users(n)):
+    kept = _also_read(root, cone, found, users)
+    if kept is None or (kept and low is not None):
         return False
-    block = _fit(root, [o for o in found if low is None or o.node is not low[0].node], low, one, norms_apart)
+    outer = [o for o in found if low is None or o.node is not low[0].node]
+    block = _fit(root, outer, low, one, norms_apart, kept)
     if block is None:
         return False
     compute(root, block, block.loads())
+    for node in kept:
+        compute(node, Beside(), [root])
     return True
+
+
+def _also_read(
+    root: Node, cone: list[Node], found: list[Operands], users: Callable[[Node], list[Node]]
+) -> list[Node] | None:
+    """Return the values that others read as well as `root`: at most one, a recurrence's state; None where there is
+    anything else that others read."""
+    inside, products = {id(n) for n in cone}, {id(o.node) for o in found}
+    computed = [n for n in cone if n is not root and (base(n).kind == "pointwise" or id(base(n)) in products)]
+    read = [n for n in computed if any(id(u) not in inside for u in users(n))]
+    fits = len(read) <= 1 and all(n.kind == "pointwise" and n.shape == root.shape for n in read)
+    return read if fits else None
 
 
 def cone_of(root: Node) -> list[Node]:
@@ -186,7 +222,7 @@ def cone_of(root: Node) -> list[Node]:
     found: dict[int, Node] = {}
 
     def visit(node: Node) -> None:
-        if id(node) in found or node.kind in ("input", "parameter", "buffer", "constant", "reduce", "gather", "cat"):
+        if id(node) in found or node.kind in (*HEADS, "item", "constant", "reduce", "gather", "cat"):
             return
         found[id(node)] = node
         if node.kind != "library":
@@ -214,7 +250,12 @@ def _low_rank(
 
 
 def _fit(
-    root: Node, found: list[Operands], low: tuple[Operands, Operands] | None, one: Size, norms_apart: bool
+    root: Node,
+    found: list[Operands],
+    low: tuple[Operands, Operands] | None,
+    one: Size,
+    norms_apart: bool,
+    kept: list[Node],
 ) -> Product | None:
     first = found[0]
     if any(o.a is not first.a or o.node.shape != first.node.shape or o.transposed != first.transposed for o in found):
@@ -223,10 +264,13 @@ def _fit(
     if root.shape != first.node.shape or (len(first.node.shape) != 2 and len(lead) > 1):
         return None  # more than one dimension of rows
     rows = product(first.node.shape[:-1], one)
+    large = min(rows.values) > MOST_ROWS
+    if large and (len(found) > 1 or low is not None or kept):
+        return None
     for steps in _steps(found):
         weights = [_weight(o, steps, one) for o in found]
-        operand = _operand(first, rows, steps, one, norms_apart)
-        if operand is not None and all(weights):
+        operand = _operand(first, rows, steps, one, norms_apart or large)
+        if operand is not None and all(weights) and not (large and steps != Steps(1, None)):
             break
     else:
         return None
@@ -234,13 +278,16 @@ def _fit(
     if low is not None and (term is None or steps.parts > 1 or steps.group is not None):
         return None
     products = [o.node for o in found] + ([low[0].node] if low else [])
-    tile = Tile({"m": rows}, first.columns, one)
-    out = attempt(lambda: evaluate(tile, root, _index(tile, root, tile.column), products))
-    if out is None or any(e.op == "reduce" for e in walk([out])):
-        return None
-    return Product(
-        root, first.a, first.columns, rows, steps, operand, [w for w in weights if w], term, products, out, one
-    )
+    tile, table = Tile({"m": rows}, first.columns, one), Table()
+    values = []
+    for node in (root, *kept):
+        value = attempt(lambda n=node: evaluate(tile, n, _index(tile, n, tile.column), products, table))  # type: ignore[misc]
+        if value is None or any(e.op == "reduce" for e in walk([value])):
+            return None
+        values.append(value)
+    out, more = values[0], list(zip(kept, values[1:], strict=True))
+    weights_found = [w for w in weights if w]
+    return Product(root, first.a, first.columns, rows, steps, operand, weights_found, term, products, out, one, more)
 
 
 def _steps(found: list[Operands]) -> Iterator[Steps]:

@@ -43,7 +43,8 @@ class Node:
     - gather: `inputs[0]` at index `inputs[1]` along dimension `data`.
     - iota: the index along dimension `data` of its own shape.
     - library: aten overload `fn` with `data` = (args, kwargs) holding Nodes, Sizes and plain values.
-    - item: number `data` of the list that `inputs[0]`, a library node, returns.
+    - item: number `data` of the list that `inputs[0]`, a library node, returns; or number `data`, a Size, along the
+      first dimension of a tensor.
     """
 
     name: str

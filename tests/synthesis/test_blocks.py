@@ -66,6 +66,24 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "self.l = nn.Linear(70, 45)",
         [{}, {"rows": 1}],
     ),
+    "many rows": (
+        "return F.gelu(self.l(a0)) + a1, (a0 * 2) @ a2",
+        "torch.randn(rows, k), torch.randn(rows, o), torch.randn(k, o)",
+        "self.l = nn.Linear(70, 45)",
+        [{"rows": 130}, {"rows": 70}],
+    ),
+    "recurrent cell": (
+        "h, c, states = a1, a2, []\n"
+        "for step in range(3):\n"
+        "    i, f, g, o = (self.x(a0[step]) + self.h(h)).chunk(4, dim=1)\n"
+        "    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)\n"
+        "    h = torch.sigmoid(o) * torch.tanh(c)\n"
+        "    states.append(h)\n"
+        "return torch.stack(states)",
+        "torch.randn(3, rows, k), torch.randn(rows, o), torch.randn(rows, o)",
+        "self.x, self.h = nn.Linear(70, 4 * 45), nn.Linear(45, 4 * 45, bias=False)",
+        [{"rows": 5}, {"rows": 20}],
+    ),
     "gated": (
         "g = F.linear(a0, a1)\nreturn F.linear(F.silu(g) * F.linear(a0, a2), a3)",
         "torch.randn(rows, k), torch.randn(o, k), torch.randn(o, k), torch.randn(k, o)",
