@@ -93,5 +93,5 @@ screenshots: setup  ## take the pictures of docs/images again, of a run that rea
 	$(PY) scripts/screenshots.py
 
 clean:  ## remove the environment, caches and outputs (never your data folder)
-	rm -rf $(VENV) out build dist *.egg-info .setup-stamp .mypy_cache .ruff_cache .import_linter_cache .hypothesis .pytest_cache .pytest-timings
+	rm -rf $(VENV) out build dist *.egg-info .setup-stamp .mypy_cache .ruff_cache .import_linter_cache .hypothesis .pytest_cache .pytest-timings .pytest-built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

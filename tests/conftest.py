@@ -163,13 +163,13 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze what is there by now, so that collecting garbage does not look through a million objects. Let torch use
-    one thread: tensors are small, and a second thread would only spin until it gets a core."""
+    """Freeze what is there by now, so that collecting garbage does not look through a million objects; looking through
+    them once more before takes a second. Let torch use one thread: tensors are small, and a second thread would only
+    spin until it gets a core."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
-    gc.enable()
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,70 +1,80 @@
-"""The MCP server of the application: streamable HTTP at /mcp, without sessions, so that any process may answer."""
+"""The MCP server of the application: streamable HTTP at /mcp, without sessions, so that any process may answer.
+
+The first request imports and starts it: the packages of the protocol take a third of a service's start.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
+import gc
+import importlib
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
-from mcp.server import MCPServer
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup, TaskStatus
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.agents.tools import ANNOTATIONS, Tools
 from service.context import Context
 
-PATH = "/mcp"
-VERSION = "1.0.0"
-INSTRUCTIONS = """\
-Warpwright turns a slow PyTorch operation into a kernel that is proved right and proved faster.
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-The loop: find_problems or submit_problem, then describe_problem for the judge's rules and what earlier runs found.
-Write a kernel and judge_kernel it: the evidence says what to repair or what limits it. start_run lets Warpwright
-search by itself, run_state follows it, resume_run adds budget, and best_kernel gives the module to take home. A speedup
-counts only where `confirmed` is true. Every result's `next` says what to call then.
-"""
+PATH = "/mcp"
+_PROTOCOL = "service.agents.protocol"
 
 
 class AgentServer:
     """The server and its route. `running` belongs to the application's lifespan; it may be entered again later."""
 
     def __init__(self, app: ASGIApp, context: Context) -> None:
-        self._server = MCPServer("warpwright", title="Warpwright", instructions=INSTRUCTIONS, version=VERSION)
-        tools = Tools(app, context)
-        for name, hints in ANNOTATIONS.items():
-            method = getattr(tools, name)
-            title = name.replace("_", " ").capitalize()
-            self._server.tool(
-                name=name,
-                title=title,
-                description=inspect.getdoc(method),
-                annotations=ToolAnnotations(title=title, **hints),
-                structured_output=True,
-            )(method)
-        self._manager: StreamableHTTPSessionManager | None = None  # one for each time that the application runs
+        self._app, self._context = app, context
+        self._running: _Running | None = None
         self.route = Route(PATH, endpoint=_Endpoint(self), methods=["POST"], name="mcp")
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve for the length of the block."""
-        # Hosts and origins are checked for the whole application, by its access layer.
-        checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        self._server.streamable_http_app(streamable_http_path=PATH, stateless_http=True, transport_security=checked)
-        self._manager = self._server.session_manager
-        try:
-            async with self._manager.run():
+        async with anyio.create_task_group() as group:
+            self._running = _Running(self._app, self._context, group)
+            try:
                 yield
-        finally:
-            self._manager = None
+            finally:
+                self._running = None
+                group.cancel_scope.cancel()
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        assert self._manager is not None, "the application's lifespan has not begun"
+        assert self._running is not None, "the application's lifespan has not begun"
         scope["route"] = self.route  # for the log and the metrics
-        await self._manager.handle_request(scope, receive, send)
+        manager = await self._running.manager()
+        await manager.handle_request(scope, receive, send)
+
+
+class _Running:
+    """One lifespan: a manager from its first request to its end."""
+
+    def __init__(self, app: ASGIApp, context: Context, group: TaskGroup) -> None:
+        self._app, self._context, self._group = app, context, group
+        self._lock = anyio.Lock()
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    async def manager(self) -> StreamableHTTPSessionManager:
+        """Return the manager, which the first caller starts."""
+        async with self._lock:
+            if self._manager is None:
+                self._manager = await self._group.start(self._run)
+            return self._manager
+
+    async def _run(self, *, task_status: TaskStatus[StreamableHTTPSessionManager]) -> None:
+        protocol = await anyio.to_thread.run_sync(importlib.import_module, _PROTOCOL)
+        manager: StreamableHTTPSessionManager = protocol.manager(self._app, self._context, PATH)
+        gc.freeze()  # as `server.freeze_heap`, which came before these objects
+        async with manager.run():
+            task_status.started(manager)
+            await anyio.sleep_forever()
 
 
 class _Endpoint:

@@ -33,11 +33,11 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.stack]
 # busiest machine, too.
 PROBLEM = '''"""Each row times one to twelve, in rising order. Attempt NUMBER."""
 import torch, torch.nn as nn
-WORKLOADS = [{"name": "small", "rows": 8, "hidden": 1024}]
+WORKLOADS = [{"name": "small", "rows": 2, "hidden": 2048}]
 class Model(nn.Module):
     def forward(self, x):
         return torch.stack([torch.sort(x * k, dim=-1).values for k in range(1, 13)])
-def get_inputs(rows=8, hidden=1024):
+def get_inputs(rows=2, hidden=2048):
     return [torch.randn(rows, hidden)]
 '''
 FILE = """import torch

@@ -21,6 +21,7 @@ _USUAL = TimingProtocol()
 QUICKLY = TimingProtocol(
     judge=QUICK,
     profile=QUICK,
+    baseline=replace(_USUAL.baseline, round_us=QUICK.round_us, budget_s=QUICK.budget_s),
     confirm=replace(_USUAL.confirm, round_us=QUICK.round_us),  # its number of pairs stays
     sampling=SamplingPlan(span_s=0.5, most_samples=300),
 )
@@ -28,12 +29,7 @@ QUICKLY = TimingProtocol(
 BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, rehearse=False, closely=False)
 BRIEFLY = replace(QUICKLY, judge=BRIEF)
 # For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
-SERVED = replace(
-    _USUAL,
-    judge=QUICK,
-    profile=QUICK,
-    baseline=replace(_USUAL.baseline, round_us=QUICK.round_us, budget_s=QUICK.budget_s),
-)
+SERVED = replace(_USUAL, judge=QUICK, profile=QUICK, baseline=QUICKLY.baseline)
 
 PROBLEM = '''"""RMSNorm with a gain."""
 import torch

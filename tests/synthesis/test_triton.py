@@ -11,7 +11,7 @@ import pytest
 from evaluator.types import DeviceKind, Language
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
-from tests.support import scripts
+from tests.support import kept, scripts
 from tests.synthesis.checking import ROOT, graphs, problem, sizes_of
 from tests.synthesis.interpreter import Interpreter
 
@@ -96,7 +96,7 @@ def compiled(cases: dict[str, Any], folder: Path) -> dict[str, Any]:
         f"""
 import io, os, sys, warnings
 warnings.simplefilter("default")
-os.environ["TRITON_CACHE_DIR"] = {str(folder / "cache")!r}
+os.environ["TRITON_CACHE_DIR"] = {str(kept.triton())!r}
 sys.path.insert(0, {str(ROOT)!r})
 sys.stdin = io.StringIO({json.dumps(cases)!r})
 from tests.synthesis.compiled import main

@@ -7,8 +7,10 @@ import ctypes
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 from synthesis.tuning import read_tunables
+from tests.support import kept
 from tests.synthesis.checking import warpwright_native
 
 Key = tuple[str, tuple[tuple[str, Any], ...]]
@@ -30,12 +32,17 @@ class Together:
     compiled as usual."""
 
     def __init__(self) -> None:
-        self.load_cpp = warpwright_native.load_cpp
+        self._load_cpp = warpwright_native.load_cpp
         self.parts: dict[Key, Part] = {}
 
     def __call__(self, source: str, *, defines: Mapping[str, Any], flags: Sequence[str] = ()) -> Any:
         part = self.parts.get(_key(source, defines))
         return part if part is not None else self.load_cpp(source, defines=defines, flags=flags)
+
+    def load_cpp(self, *args: Any, **named: Any) -> ctypes.CDLL:
+        """Compile, or load what an earlier run compiled."""
+        with mock.patch.dict("os.environ", WARPWRIGHT_NATIVE_CACHE=str(kept.native())):
+            return self._load_cpp(*args, **named)
 
     def compile(self, candidates: Iterable[str]) -> None:
         """Compile the kernels of these Candidates, each in a namespace of its own with its own CONFIG.
