@@ -44,9 +44,10 @@ class DeviceDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._device = device
 
-    def __torch_dispatch__(
+    def draw(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        """Call an operator of torch, or fill its tensor here instead."""
         del types
         options = dict(kwargs or {})
         if func in _FILLING and _is_large(args[0]) and options.get("generator") is None:
@@ -65,6 +66,10 @@ class DeviceDraws(TorchDispatchMode):  # type: ignore[no-untyped-call]
             draw(drawn[: part.numel()])
             part.copy_(drawn[: part.numel()])
         return tensor
+
+
+# Torch wraps a method of this name in the class's body, so that its first call imports torch's compiler: 2 to 6 s.
+DeviceDraws.__torch_dispatch__ = DeviceDraws.draw  # type: ignore[assignment]
 
 
 def _is_large(tensor: Any) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -74,3 +77,14 @@ def test_other_draws_are_left_alone(draw: object) -> None:
 def test_large_draws_go_to_the_device() -> None:
     with DeviceDraws(torch.device("meta")), pytest.raises(NotImplementedError):
         torch.randn(LARGE)
+
+
+def test_the_compiler_is_not_loaded() -> None:
+    text = """
+import sys, torch
+from evaluator.child.device_draws import DeviceDraws
+with DeviceDraws(torch.device("cpu")):
+    torch.nn.Linear(1024, 1024)
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=120)
