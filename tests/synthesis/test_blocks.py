@@ -243,9 +243,9 @@ def test_a_step_of_a_recurrence_is_one_kernel() -> None:
     forward, inputs, init, sizes = CASES["recurrent cell"]
     source = drafts(problem(forward, inputs, init=init, sizes=SIZES), sizes)[0].source
     steps = source.partition("def forward")[2]
-    assert steps.count("_large(") + steps.count("_product(") == 7  # all inputs; two steps; four gates of the last one
-    assert source.count("def product_") == 6  # both steps launch the same kernel
-    assert source.count("tl.store(add_") == 1  # the cell's state beside its output
+    assert steps.count("_product(") == 4  # the inputs of all steps, then every step
+    assert source.count("def product_") == 3  # the first steps launch the same kernel; the last one keeps no state
+    assert source.count("tl.store(add_") == 1
 
 
 def test_sums_of_float32_leave_the_tensor_core_every_step() -> None:
