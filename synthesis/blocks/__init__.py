@@ -5,7 +5,8 @@ any element-wise expression: a prologue on each operand, a score, an epilogue.
 
 - `product`: skinny matrix products (few rows), several at a time, with dequantisation (8 and 4 bits, scales by column
   or group) and low-rank terms inside, and a norm's statistics beside. `multiply` writes its kernels, `factors` moves
-  scales out of its sums, `narrow` makes operands of integers.
+  scales out of its sums, `narrow` makes operands of integers. What others read of the result's cone is stored beside
+  it, as a recurrence's state. `large` writes float32 products of many rows.
 - `attention`: softmax(q k) v over one pass of the keys, with the keys split among programs where rows are few, and
   values that are part of the keys' tile (latent caches). `attend` writes its kernels.
 - `groups`: statistics over groups of channels, then an element-wise result.

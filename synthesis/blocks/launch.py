@@ -36,7 +36,8 @@ def _product(kernel, out, rows, columns, depth, width, tensors, sizes, kind, gro
         unroll = next(u for u in (8, 4, 2, 1) if u <= CONFIG["UNROLL"] and depth // group % u == 0)
         constants["UNROLL"] = unroll
         width, parts = width * unroll, parts * unroll
-    bytes_of_stage = (block * width + together * parts * out.element_size()) * step
+    others = together * parts + constants.get("RANK", 0)  # rows beside the weights': the operand's, a low-rank term's
+    bytes_of_stage = (block * width + others * out.element_size()) * step
     stages = max(1, min(CONFIG["PRODUCT_STAGES"], 180000 // bytes_of_stage + 1))
     constants |= {"ROWS": together, "COLUMNS": block, "DEPTH": step, "INDEX": _index(tensors), "TYPE": kind}
     grid = (triton.cdiv(columns, block), triton.cdiv(rows, together))

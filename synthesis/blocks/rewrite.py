@@ -83,11 +83,11 @@ def _used_by(program: Program) -> Callable[[Node], list[Node]]:
 
 
 def _required(program: Program, *, alone: bool) -> list[Node]:
-    """Return what may have to be in memory, arguments first: results and what calls and reductions read; with
-    `alone`, every call."""
+    """Return what may have to be in memory, arguments first: results, what calls and reductions read, and what is put
+    together, such as a recurrence's steps; with `alone`, every call."""
     nodes = _nodes(program)
     wanted = {id(base(output)) for output in program.outputs}
     for node in nodes:
-        if node.kind in ("library", "reduce"):
+        if node.kind in ("library", "reduce", "cat"):
             wanted |= {id(base(child)) for child in node.inputs}
     return [n for n in nodes if n.kind not in HEADS and (n.kind == "library" if alone else id(n) in wanted)]

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
+import db.engine
 from db.__main__ import main
-from db.engine import check, make_engine, migrate, read_session, write_session
+from db.engine import check, make_engine, migrate, newest_revision, read_session, write_session
 from db.errors import Conflict, NotFound, SchemaMismatch
 from db.ids import new_id
 from db.packing import clean, pack, unpack
@@ -37,6 +40,13 @@ def test_the_migrations_make_what_the_tables_say(engine: Engine) -> None:
         assert compare_metadata(context, Base.metadata) == []
     migrate(engine)
     check(engine)
+
+
+def test_the_newest_revision_is_the_head_of_the_migrations() -> None:
+    """Workers read it from the files' names, without Alembic."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(db.engine.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_heads() == [newest_revision()]
 
 
 def test_the_migrations_name_and_default_as_the_tables_do(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-import schemathesis
 from sqlalchemy import Engine
 
 from db.engine import write_session
@@ -17,8 +17,10 @@ from runtime.settings import Settings
 from service.app import create_app
 from tests.db.world import World
 from tests.service.conftest import PROBLEM, SOURCES
-from tests.service.fuzzing import Fuzzer
 from tests.support.valkey import valkey
+
+if TYPE_CHECKING:
+    from tests.service.fuzzing import Fuzzer
 
 ANYWHERE = PROBLEM.replace('"device": "cpu"', '"weight": 2.0')
 """Its Workloads are for every kind of device."""
@@ -26,7 +28,14 @@ ANYWHERE = PROBLEM.replace('"device": "cpu"', '"weight": 2.0')
 
 @pytest.fixture
 def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]:
-    """A fuzzer of an application with a key and a broker, with a finished Run in it and one that waits."""
+    """A fuzzer of an application with a key and a broker, with a finished Run in it and one that waits.
+
+    Schemathesis is imported here: every worker collects this file, and one of them runs it.
+    """
+    import schemathesis
+
+    from tests.service.fuzzing import Fuzzer
+
     world.problem = read_problem(ANYWHERE, "softmax")
     run_id = world.start().id
     world.drain()

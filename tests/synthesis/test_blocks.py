@@ -207,6 +207,7 @@ LAUNCHED = {
     "mirage_mla_decode": ["attend_matmul_1"],
     "int8_woq_linear": ["product_out"],
     "int4_woq_linear": ["product_matmul"],
+    "kb/matmul_swish_scale": ["product_out"],
 }
 
 
@@ -215,8 +216,8 @@ def test_launches_compile_for_sm_90(tmp_path: Path) -> None:
     for name in LAUNCHED:
         source = (ROOT / "bench" / "anchors" / "problems" / f"{name}.py").read_text(encoding="utf-8")
         workloads = sizes_of(source, "cuda")[:-1]
-        sizes = [{k: v for k, v in workloads[1].items() if k != "name"}]
-        cases[name] = case(tmp_path, name, source, drafts(source, workloads)[:1], sizes)
+        sizes = [{k: v for k, v in workloads[:2][-1].items() if k != "name"}]
+        cases[name] = case(tmp_path, name.replace("/", "_"), source, drafts(source, workloads)[:1], sizes)
     found = compiled(cases, tmp_path)
     assert {name: [one["kernel"] for one in launches] for name, launches in found.items()} == LAUNCHED
 
@@ -236,6 +237,25 @@ def test_scales_of_columns_leave_the_product() -> None:
     assert "_low_less_8(bits, TYPE)" in loop
     assert "s_ptr" not in loop
     assert "s_ptr" in after
+
+
+def test_a_step_of_a_recurrence_is_one_kernel() -> None:
+    forward, inputs, init, sizes = CASES["recurrent cell"]
+    source = drafts(problem(forward, inputs, init=init, sizes=SIZES), sizes)[0].source
+    steps = source.partition("def forward")[2]
+    assert steps.count("_product(") == 4  # the inputs of all steps, then every step
+    assert source.count("def product_") == 3  # the first steps launch the same kernel; the last one keeps no state
+    assert source.count("tl.store(add_") == 1
+
+
+def test_sums_of_float32_leave_the_tensor_core_every_step() -> None:
+    for name in ("many rows", "linear"):
+        forward, inputs, init, sizes = CASES[name]
+        source = drafts(problem(forward, inputs, init=init, sizes=SIZES), sizes)[0].source
+        products = [line for line in source.splitlines() if "tl.dot(" in line]
+        assert products
+        assert all('input_precision="tf32x3")' in line for line in products)
+        assert all("tl.fma(" in line or line.strip().startswith("product = ") for line in products)
 
 
 def test_a_size_called_out_is_not_the_output() -> None:

@@ -18,7 +18,6 @@ from workers.deadline import Deadline
 from workers.graphs import shared
 from workers.proposers.base import Proposer, Request, none
 from workers.proposers.dispatch import DispatchProposer
-from workers.proposers.model import checked_models
 from workers.proposers.replay import ReplayProposer
 from workers.proposers.seed import SeedProposer
 from workers.proposers.synthesiser import SynthesiserProposer
@@ -36,9 +35,15 @@ class Registered:
     traces: bool = False
 
 
+def _models(settings: Settings) -> Proposer:
+    from workers.proposers.model import checked_models  # noqa: PLC0415  its client takes a second; many ask no model
+
+    return checked_models(settings)
+
+
 PROPOSERS: Mapping[str, Registered] = {
     "dispatch": Registered(DispatchProposer),
-    "model": Registered(checked_models, traces=True),
+    "model": Registered(_models, traces=True),
     "replay": Registered(ReplayProposer, suffixed=True),
     "seed": Registered(SeedProposer),
     "synthesiser": Registered(SynthesiserProposer, lambda settings: settings.synthesis_deadline_s, traces=True),
