@@ -197,7 +197,11 @@ def test_a_quick_judgement_looks_closely_at_one_workload(judge: Judge, monkeypat
 def test_a_quick_judgement_calls_one_module_with_several_sizes_after_the_look(judge: Judge) -> None:
     keeps_sizes = ("self.rows = getattr(self, 'rows', len(x))", "return right(x, self.weight) * (len(x) == self.rows)")
     too_slow = (*keeps_sizes[:1], SLOW[0], *keeps_sizes[1:])
-    one = problem()
+    text = problem().source
+    # The first kernel has to be faster than the reference, lest a disturbed look ends its judgement.
+    slow = text.replace("(self, x):\n", "(self, x):\n        for _ in range(20): x.pow(2)\n")
+    assert slow != text
+    one = read_problem(slow, "rmsnorm")
     shown = next(workload for workload in one.workloads if not workload.held_out)
     one = replace(one, workloads=(*one.workloads, replace(shown, name="again")))
     baseline = eager_only(judge, one)
