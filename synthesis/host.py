@@ -211,9 +211,10 @@ class Host:
 
 def with_plain_names(kernel: str) -> str:
     """Return a kernel's text with the names that are its own numbered, so that two that compute alike are equal."""
-    own = {n.name for n in ast.walk(ast.parse(kernel)) if isinstance(n, ast.FunctionDef)}
-    own |= {n.arg for n in ast.walk(ast.parse(kernel)) if isinstance(n, ast.arg)}
-    own |= {n.id for n in ast.walk(ast.parse(kernel)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    nodes = list(ast.walk(ast.parse(kernel)))
+    own = {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+    own |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     numbers: dict[str, str] = {}
 
     def plain(found: re.Match[str]) -> str:

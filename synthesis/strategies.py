@@ -143,6 +143,14 @@ def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Progra
     return split_reductions(detach_biases(read_program(graphs, without)))
 
 
+def _block_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
+    """Return a program whose products of columns and of slices are as building blocks read them."""
+    program = _gpu_program(graphs, without)
+    join_slices(program)
+    split_columns(program)
+    return program
+
+
 def _triton(modes: tuple[str, ...], title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         plan, planner = _planned(_gpu_program(graphs, without))
@@ -159,9 +167,7 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
 
 def _blocks(title: str, *, norms_apart: bool = False) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        program = _gpu_program(graphs, without)
-        join_slices(program)
-        split_columns(program)
+        program = _block_program(graphs, without)
         if not use_blocks(program, norms_apart=norms_apart):
             raise Unsupported("nothing here is a building block")
         plan, planner = make_plan(program)
@@ -323,9 +329,7 @@ def _rows_of(graphs: Mapping[str, Graph]) -> list[list[Rows]]:
 def _shapes_of(graphs: Mapping[str, Graph]) -> list[list[Shape]]:
     for without in EXCLUDED_RULES:
         try:
-            program = _gpu_program(graphs, without)
-            join_slices(program)
-            split_columns(program)
+            program = _block_program(graphs, without)
             use_blocks(program)
             return shapes_of(program)
         except Unsupported:

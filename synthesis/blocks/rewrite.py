@@ -31,10 +31,10 @@ def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
 
     With `norms_apart` a norm before a product has a kernel of its own.
     """
-    count = sum(use_attention(n, program.one) for n in _nodes(program) if n.fn in (*MATMULS, SDPA))
+    count = sum(use_attention(n, program.one) for n in list(program.inputs_first()) if n.fn in (*MATMULS, SDPA))
     for root in _required(program, alone=False):
         count += use_product(root, _used_by(program), program.one, low_rank=True, norms_apart=norms_apart)
-    count += sum(_use_call(node, program.one) for node in _nodes(program))
+    count += sum(_use_call(node, program.one) for node in list(program.inputs_first()))
     for alone in (False, True):
         for root in _required(program, alone=alone):
             used_by = _used_by(program)
@@ -43,21 +43,6 @@ def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
                     root, used_by, program.one
                 )
     return count
-
-
-def _nodes(program: Program) -> list[Node]:
-    """Return all nodes, arguments before users."""
-    found: dict[int, Node] = {}
-
-    def visit(node: Node) -> None:
-        if id(node) not in found:
-            for child in node.inputs:
-                visit(child)
-            found[id(node)] = node
-
-    for output in program.outputs:
-        visit(output)
-    return list(found.values())
 
 
 def _use_call(node: Node, one: Size) -> bool:
@@ -76,7 +61,7 @@ def _use_call(node: Node, one: Size) -> bool:
 def _used_by(program: Program) -> Callable[[Node], list[Node]]:
     """Return a function that gives the users of a node."""
     users: dict[int, list[Node]] = {}
-    for node in _nodes(program):
+    for node in program.inputs_first():
         for child in node.inputs:
             users.setdefault(id(child), []).append(node)
     return lambda node: users.get(id(node), [])
@@ -85,7 +70,7 @@ def _used_by(program: Program) -> Callable[[Node], list[Node]]:
 def _required(program: Program, *, alone: bool) -> list[Node]:
     """Return what may have to be in memory, arguments first: results, what calls and reductions read, and what is put
     together, such as a recurrence's steps; with `alone`, every call."""
-    nodes = _nodes(program)
+    nodes = list(program.inputs_first())
     wanted = {id(base(output)) for output in program.outputs}
     for node in nodes:
         if node.kind in ("library", "reduce", "cat"):
