@@ -3,7 +3,8 @@
 Admission, the Baselines that are ready, then judgements of the synthesiser's Candidates, quick ones as a search asks
 for them, and a confirmation of the fastest: in this process, so that each is sampled by itself (`bench.sampler`). Each
 Candidate is built before the first one is judged, and the judge uses its spare time meanwhile, as it does in a run.
-Prints each request's seconds by stage and the functions that took longest, with callees and without.
+Prints each request's seconds by stage, the functions that took longest, with callees and without, and the operations
+for which the judge waited longest in its children.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from unittest import mock
 
 from bench.sampler import Sampler
 from evaluator.problem import read_problem
+from evaluator.sandbox.process import ChildProcess, PendingRequest
 from evaluator.serve import make_backend
 from evaluator.stages.admit import admit
 from evaluator.stages.baseline import baseline_so_far
@@ -42,23 +47,48 @@ def candidates_of(source: str, kind: str, count: int) -> list[Candidate]:
     return [of_source(draft.source) for draft, _ in zip(drafts, range(count), strict=False)]
 
 
+@contextmanager
+def waiting() -> Iterator[tuple[Counter[str], Counter[str]]]:
+    """Count the requests to children and the seconds in which their replies were awaited, by operation."""
+    calls: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    receive = ChildProcess.receive_reply
+
+    def receive_reply(child: ChildProcess, asked: PendingRequest) -> dict[str, Any]:
+        start = time.perf_counter()
+        try:
+            return receive(child, asked)
+        finally:
+            calls[asked.op] += 1
+            seconds[asked.op] += time.perf_counter() - start
+
+    with mock.patch.object(ChildProcess, "receive_reply", receive_reply):
+        yield calls, seconds
+
+
 def sampled(name: str, lines: int, work: Callable[[], Done]) -> Done:
     """Do the work, and print how long it took and where."""
     sampler, start = Sampler(threading.get_ident()), time.perf_counter()
-    try:
-        return work()
-    finally:
-        took = time.perf_counter() - start
-        with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-            sampler.stop(Path(file.name))
-            rows = [json.loads(line) for line in Path(file.name).read_text().splitlines()]
-        print(f"== {name}: {took:.2f} s", flush=True)
-        shown = [row for row in rows if row["where"].count(":") == 2 and row["inclusive_s"] >= took / 40][:lines]
-        for row in shown:
-            print(f"{row['inclusive_s']:8.2f} {row['own_s']:8.2f}  {row['where']}")
-        print("   own:")
-        for row in sorted(rows, key=lambda row: -row["own_s"])[: lines // 3]:
-            print(f"{row['inclusive_s']:8.2f} {row['own_s']:8.2f}  {row['where']}", flush=True)
+    with waiting() as (calls, seconds):
+        try:
+            return work()
+        finally:
+            _print(name, lines, sampler, time.perf_counter() - start)
+            for op, waited_s in seconds.most_common(lines // 3):
+                print(f"{waited_s:8.2f} {calls[op]:8d}  {op}", flush=True)
+
+
+def _print(name: str, lines: int, sampler: Sampler, took: float) -> None:
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        sampler.stop(Path(file.name))
+        rows = [json.loads(line) for line in Path(file.name).read_text().splitlines()]
+    print(f"== {name}: {took:.2f} s", flush=True)
+    shown = [row for row in rows if row["where"].count(":") == 2 and row["inclusive_s"] >= took / 40][:lines]
+    for row in shown:
+        print(f"{row['inclusive_s']:8.2f} {row['own_s']:8.2f}  {row['where']}")
+    print("   own:")
+    for row in sorted(rows, key=lambda row: -row["own_s"])[: lines // 3]:
+        print(f"{row['inclusive_s']:8.2f} {row['own_s']:8.2f}  {row['where']}", flush=True)
 
 
 def in_words(found: Evaluation) -> str:

@@ -89,7 +89,7 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
     if all(w.held_out for w in workloads):
         raise _Refused("every workload is held out: at least one must be shown and timed")
     facts.clear()
-    judge.check_stage.cases.clear()  # memory that a reference may need
+    judge.check_stage.forget_cases()  # memory that a reference may need
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
     with judge.session.shared(), judge.session.references.start(problem) as reference:

@@ -24,35 +24,48 @@ _MOST_PASSED = 256
 
 
 class CheckStage:
-    """Checks Candidates on one device. `cases` are shared by Candidates of a Problem."""
+    """Checks Candidates on one device. `cases` are shared by Candidates of a Problem, `second_cases`, drawn anew, by
+    those of its Candidates that are confirmed."""
 
-    def __init__(self, session: DeviceSession, children: CandidateChildren, cases: CaseCache) -> None:
-        self.session, self.children, self.cases = session, children, cases
-        self._left_out: set[tuple[str, str]] = set()  # cases that cannot be kept
+    def __init__(
+        self, session: DeviceSession, children: CandidateChildren, cases: CaseCache, second_cases: CaseCache
+    ) -> None:
+        self.session, self.children, self.cases, self.second_cases = session, children, cases, second_cases
+        self._left_out: set[tuple[CaseCache, str, str]] = set()  # cases that cannot be kept
         self._passed: dict[tuple[str, str], Report] = {}  # of Candidates that passed every check here, newest last
 
-    def checker(self, trial: Trial, reference: Subject) -> Checker:
-        """Return a Checker that shares its cases with those of other Candidates."""
+    def forget_cases(self) -> None:
+        """Forget all cases, since the memory is needed or a lost device has lost it."""
+        self.cases.clear()
+        self.second_cases.clear()
+
+    def checker(self, trial: Trial, reference: Subject, *, second: bool = False) -> Checker:
+        """Return a Checker that shares its cases with those of other Candidates. The `second` check of a Candidate has
+        other draws than the first."""
+        cases = self.second_cases if second else self.cases
 
         def known(sizes: Sizes) -> PreparedCases | None:
-            return self.cases.take(trial.problem, trial.candidate, sizes, reference, trial.generator)
+            return cases.take(trial.problem, trial.candidate, sizes, reference, trial.generator)
 
         def keep(sizes: Sizes, found: PreparedCases | None) -> None:
-            self.cases.put(trial.problem, trial.candidate, sizes, found)
+            cases.put(trial.problem, trial.candidate, sizes, found)
 
         return Checker(trial.problem, reference, trial.generator, trial.first_call_s, known, keep)
 
     def prepare_ahead(self, problem: Problem) -> bool:
         """Prepare one more set of cases before a Candidate needs it. Return false if there is none to prepare.
 
-        Raises nothing: a failure occurs again where it is reported.
+        Those of a first check come first; a second check is of Workloads alone. Raises nothing: a failure occurs again
+        where it is reported.
         """
-        workloads = problem.workloads_for(self.session.backend.kind)
-        for index, sizes in enumerate(sizes_to_check(problem, workloads)):
+        every = list(sizes_to_check(problem, problem.workloads_for(self.session.backend.kind)))
+        wanted = [(self.cases, index, sizes) for index, sizes in enumerate(every)]
+        wanted += [(self.second_cases, index, sizes) for index, sizes in enumerate(every) if sizes.adversarial]
+        for cases, index, sizes in wanted:
             key = problem.hash, sizes.label
-            if sizes.hidden or key in self.cases or key in self._left_out:
+            if sizes.hidden or key in cases or (cases, *key) in self._left_out:
                 continue
-            self._left_out.add(key)
+            self._left_out.add((cases, *key))
             with (
                 suppress(EvaluatorError, LayoutError, torch.OutOfMemoryError),
                 self.session.references.lend(problem) as reference,
@@ -60,8 +73,8 @@ class CheckStage:
             ):
                 if sizes.label not in reference.left_out or sizes.adversarial:
                     found = prepare_cases(problem, reference, sizes, secret_generator(), first=index == 0)
-                    if self.cases.put(problem, None, sizes, found):
-                        self._left_out.discard(key)
+                    if cases.put(problem, None, sizes, found):
+                        self._left_out.discard((cases, *key))
             return True
         return False
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from evaluator.correctness.checker import Checker
 from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import Rejection
 from evaluator.screening.restricted import is_restricted
@@ -137,7 +136,7 @@ def _check(judge: Judge, trial: Trial, reference: Subject, begin: Callable[[], N
         for other in others:
             tools = _begin_tools(beside, judge, trial, reference, other)
             judge.session.children.end(other)
-        checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
+        checker = judge.check_stage.checker(trial, reference, second=True)
         report = judge.check_stage.check_again(trial, subject, checker, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": report.evidence()}
         resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CONFIRM)}

@@ -30,6 +30,7 @@ from evaluator.types import (
     Adjustment,
     BaselineTime,
     Candidate,
+    DeviceKind,
     Interval,
     LibraryPolicy,
     Measurement,
@@ -289,7 +290,9 @@ class ConfirmTimer:
 
     def _time(self, bench: Bench, *, rehearse: bool, closely: bool) -> None:
         """Time a repetition. Raises Rejection, ComparatorFailed."""
-        rules = replace(self.protocol.confirm, rehearse=rehearse, closely=closely)
+        on_gpu = self.trial.kind is DeviceKind.CUDA
+        usual = self.protocol.confirm_on_gpu if on_gpu and not closely else self.protocol.confirm
+        rules = replace(usual, rehearse=rehearse, closely=closely)
         strict = self.trial.problem.allow_library is LibraryPolicy.FORBIDDEN
         sampled = SampledContender(CANDIDATE, self.protocol.library_sampling) if closely and strict else None
         with self.spent.on("closely" if closely else "timing"):

@@ -21,7 +21,7 @@ from evaluator.types import Candidate, DeviceKind, Problem, Stage
 
 _CHILD_BYTES = 600 << 20  # of GPU memory: a context with torch's kernels
 _KEPT_SHARE = 1 / 3  # of the free memory, for children that wait
-_MOST_STARTING = 8
+_MOST_STARTING = 4  # at once: more take as long together, and slow the check meanwhile
 EAGER = "eager"
 
 ProcessSet = Mapping[str, Subject]

@@ -34,8 +34,8 @@ from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, 
 
 Done = TypeVar("Done")
 Tell = Callable[..., None]
-_CASE_SHARE = 1 / 8  # of a GPU's memory: for the CaseCache
-_HOST_SHARE, _MOST_HOST_BYTES = 1 / 24, 1 << 30  # the same of a machine's memory, on a CPU
+_CASE_SHARE = 1 / 12  # of a GPU's memory: for each CaseCache
+_HOST_SHARE, _MOST_HOST_BYTES = 1 / 32, 1 << 30  # the same of a machine's memory, on a CPU
 _FREE_SHARE = 1 / 2  # of a GPU's memory: cases are kept while that much is free
 
 
@@ -61,16 +61,18 @@ class Judge:
         self.expected: Problem | None = None  # Candidates of it are likely to come next
         self.tell: Tell = silent  # told what the judge is doing, for people who wait
         self.session.on_wait = lambda: self.tell(stage="wait")
-        memory_bytes = self.device.facts.get("memory_bytes")
-        cases = (
-            CaseCache(int(memory_bytes * _CASE_SHARE), lambda: (backend.free_bytes() or 0) > memory_bytes * _FREE_SHARE)
-            if memory_bytes
-            else CaseCache(min(_MOST_HOST_BYTES, int(_host_bytes() * _HOST_SHARE)))
-        )
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
-        self.check_stage = CheckStage(self.session, self.children, cases)
+        self.check_stage = CheckStage(self.session, self.children, self._case_cache(), self._case_cache())
         self.tool_history = ToolHistory()
         self.patience = memory_shortage.Patience()
+
+    def _case_cache(self) -> CaseCache:
+        """Return a cache of this device's share of memory."""
+        memory_bytes, backend = self.device.facts.get("memory_bytes"), self.backend
+        if not memory_bytes:
+            return CaseCache(min(_MOST_HOST_BYTES, int(_host_bytes() * _HOST_SHARE)))
+        free_bytes = memory_bytes * _FREE_SHARE
+        return CaseCache(int(memory_bytes * _CASE_SHARE), lambda: (backend.free_bytes() or 0) > free_bytes)
 
     def close(self) -> None:
         self.session.close()
@@ -252,7 +254,7 @@ class Judge:
     def release_memory(self) -> None:
         """End every cached child and release all cached memory."""
         self.session.end_all()
-        self.check_stage.cases.clear()
+        self.check_stage.forget_cases()
         self.backend.release_caches()
 
     def _probe(self) -> None:
@@ -262,7 +264,7 @@ class Judge:
         """
         if self.suspicious:
             self.session.reset()
-            self.check_stage.cases.clear()
+            self.check_stage.forget_cases()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:

@@ -60,7 +60,8 @@ class Bench:
         self._protocol = protocol
         self._rounds = Rounds(session, workload, oracle, first_call_s)
         self._plans: list[RoundPlan] = []
-        self._order: Sequence[Contender] = ()
+        self._order: Sequence[str] = ()
+        self._turn = 0  # pairs since the samples were last begun anew, those of contenders before `replace` included
         self._graph = False
         self._warm = False
         self._may_discard = 0
@@ -130,6 +131,7 @@ class Bench:
 
     def _time_again(self, rules: Rules) -> None:
         self._discard_samples()
+        self._turn = 0
         self._touch_memory()
         self._pairs(rules, rehearse_at=-1)
 
@@ -264,13 +266,17 @@ class Bench:
             contender.page_faults.append(found[contender.name].diagnostics.get("page_faults", 0))
         self.discarded += disturbed
         self.pairs += not disturbed
+        self._turn += not disturbed
 
     def _in_order(self) -> Sequence[Contender]:
         """Return the contenders in a secret order, one for each round size, then in its reverse. The first contender
-        after judge work runs slower, and order effects exist between contenders, so each pair runs both ways."""
-        if self.pairs % (2 * len(self._plans)) == 0:
-            self._order = self._rounds.input_maker.shuffled(self.contenders)
-        return self._order[::-1] if self.pairs // len(self._plans) % 2 else self._order
+        after judge work runs slower, and order effects exist between contenders, so each pair runs both ways: the
+        reverse may come after `replace`, with others of the same names."""
+        by_name = {contender.name: contender for contender in self.contenders}
+        if self._turn % (2 * len(self._plans)) == 0 or set(self._order) != set(by_name):
+            self._order = self._rounds.input_maker.shuffled(list(by_name))
+        backwards = self._turn // len(self._plans) % 2
+        return [by_name[name] for name in (reversed(self._order) if backwards else self._order)]
 
     def resolution(self, name: str) -> float:
         """Return the share of its time that a child could gain by making its own harness faster: a smaller gain proves
