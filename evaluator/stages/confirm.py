@@ -76,7 +76,10 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         with spent.on("start"):
             processes.begin()
             processes.wait()
-        timer = ConfirmTimer(judge.session, trial, reference, protocol, processes, spent, _teller(judge, trial))
+        brief = trial.kind is DeviceKind.CUDA and judge.surely_faster(trial)
+        timer = ConfirmTimer(
+            judge.session, trial, reference, protocol, processes, spent, _teller(judge, trial), brief=brief
+        )
         found = [timer.run(workload, protocol.process_pairs) for workload in trial.shown]
         promising = _decision(trial, found, [], protocol.promotion).promote
         for times in found if promising else ():  # else nothing turns on what could not be checked

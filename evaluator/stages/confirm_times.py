@@ -30,7 +30,6 @@ from evaluator.types import (
     Adjustment,
     BaselineTime,
     Candidate,
-    DeviceKind,
     Interval,
     LibraryPolicy,
     Measurement,
@@ -200,6 +199,7 @@ class ConfirmTimer:
     processes: FreshProcesses
     spent: Spent
     tell: Tell
+    brief: bool = False  # shown Workloads need half as many pairs
 
     def modes(self, workload: Workload, oracle: Oracle) -> list[str]:
         """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled.
@@ -290,9 +290,9 @@ class ConfirmTimer:
 
     def _time(self, bench: Bench, *, rehearse: bool, closely: bool) -> None:
         """Time a repetition. Raises Rejection, ComparatorFailed."""
-        on_gpu = self.trial.kind is DeviceKind.CUDA
-        usual = self.protocol.confirm_on_gpu if on_gpu and not closely else self.protocol.confirm
-        rules = replace(usual, rehearse=rehearse, closely=closely)
+        brief = self.brief and not closely and not bench.workload.held_out
+        rules = self.protocol.confirm_in_brief if brief else self.protocol.confirm
+        rules = replace(rules, rehearse=rehearse, closely=closely)
         strict = self.trial.problem.allow_library is LibraryPolicy.FORBIDDEN
         sampled = SampledContender(CANDIDATE, self.protocol.library_sampling) if closely and strict else None
         with self.spent.on("closely" if closely else "timing"):

@@ -269,13 +269,17 @@ class Bench:
         self._turn += not disturbed
 
     def _in_order(self) -> Sequence[Contender]:
-        """Return the contenders in a secret order, one for each round size, then in its reverse. The first contender
-        after judge work runs slower, and order effects exist between contenders, so each pair runs both ways: the
-        reverse may come after `replace`, with others of the same names."""
+        """Return the contenders in a secret order, then in its reverse, for the round sizes in turn.
+
+        The first contender after judge work runs slower, and order effects exist between contenders, so each size runs
+        both ways: its reverse may come after `replace`, with others of the same names.
+        """
         by_name = {contender.name: contender for contender in self.contenders}
         if self._turn % (2 * len(self._plans)) == 0 or set(self._order) != set(by_name):
             self._order = self._rounds.input_maker.shuffled(list(by_name))
-        backwards = self._turn // len(self._plans) % 2
+        # Of two sizes: forwards, backwards, then backwards, forwards. So both orders are in any two pairs.
+        size, lap = self._turn % len(self._plans), self._turn // len(self._plans)
+        backwards = (size + lap) % 2
         return [by_name[name] for name in (reversed(self._order) if backwards else self._order)]
 
     def resolution(self, name: str) -> float:

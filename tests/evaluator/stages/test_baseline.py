@@ -11,6 +11,7 @@ import pytest
 
 from evaluator.device_session import compiling
 from evaluator.errors import CageError
+from evaluator.inputs.sizes import sizes_to_check
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages.baseline import baseline_so_far
@@ -121,13 +122,17 @@ def test_who_waits_for_compilers_shares_the_device_and_lets_others_time(
 
 def test_cases_are_prepared_ahead_once(judge: Judge) -> None:
     with ending(judge, problem()) as one:
-        judge.check_stage.cases.clear()
+        judge.check_stage.forget_cases()
         steps = 0
         while judge.check_stage.prepare_ahead(one):
             steps += 1
         assert steps > 1
         assert (one.hash, "small") in judge.check_stage.cases
         assert (one.hash, "odd") not in judge.check_stage.cases  # held out
+        assert (one.hash, "small") in judge.check_stage.second_cases
+        varied = [sizes.label for sizes in sizes_to_check(one, one.workloads) if not sizes.adversarial]
+        assert varied
+        assert not any((one.hash, label) in judge.check_stage.second_cases for label in varied), "Workloads alone"
         found = judge.judge(one, forward("return right(x, self.weight)"), eager_only(judge, one))
     assert found.verdict is Verdict.PASSED
     assert not judge.check_stage.prepare_ahead(one)

@@ -13,7 +13,8 @@ import pytest
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
 from evaluator.stages.promotion import decide, unchecked_in_words
-from evaluator.types import Verdict, Workload
+from evaluator.stages.trial import Trial
+from evaluator.types import Candidate, Verdict, Workload
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
 ONE = Workload(name="a")
@@ -57,6 +58,22 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
         *[("time", "small", n + 1, n, 3) for n in range(2)],
         ("time", "", 1, 2, 3),
     ]
+
+
+def test_only_what_this_judge_saw_much_faster_is_surely_faster(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, fast, other = problem(), candidate(CPP), candidate("# another\n" + CPP, head="")
+    report = eager_only(judge, task)
+
+    def seems_sure(least: float, one: Candidate, champion: Candidate | None = None) -> bool:
+        monkeypatch.setattr(judge, "protocol", replace(judge.protocol, surely_faster=least))
+        return judge.surely_faster(Trial(problem=task, candidate=one, kind=judge.backend.kind, champion=champion))
+
+    found = judge.judge(task, fast, report)
+    lows = [one.interval.low for one in found.speedups if one.against == "fastest" and one.workload is not None]
+    assert seems_sure(min(lows) - 0.01, fast)
+    assert not seems_sure(min(lows) + 0.01, fast)
+    assert not seems_sure(min(lows) - 0.01, fast, champion=other), "it may hardly gain over the champion"
+    assert not seems_sure(0.01, other), "it was never judged"
 
 
 def _logs(generator: random.Random, gain: float, noise: float) -> list[float]:

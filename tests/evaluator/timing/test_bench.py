@@ -152,6 +152,7 @@ def test_every_size_of_round_has_both_orders(judge, monkeypatch):
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, found.reason
     assert len(orders) == 4
+    assert orders[0][0] == orders[1][0][::-1], "two pairs have both orders, too"
     sizes = {size for _, size in orders}
     assert set(orders) == {(names, n) for names in (("candidate", "eager"), ("eager", "candidate")) for n in sizes}
 
