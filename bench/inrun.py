@@ -1,18 +1,19 @@
 """Measure whole runs from the POST on, with nothing known beforehand: how soon, how much, and how they end.
 
     python -m bench.inrun [--device cpu|cuda:0] [--seconds 60] [--problem NAME|FILE ...] [--repeats 1] [--cached]
-        [--checkout FOLDER] [--label TEXT] [--budget-s S] [--shard I/N] [--resume] [--output FILE]
+        [--replay] [--checkout FOLDER] [--label TEXT] [--budget-s S] [--shard I/N] [--resume] [--output FILE]
 
 Each run is a `warpwright optimize` with a data folder of its own. Its database then tells: seconds from the POST to
 the first verdict and to every other milestone, candidates judged a minute of search and how they ended, the share of
 the search in which judging held the device, seconds of each confirmation and its decision, seconds in all, and the
 outcome with its ratio. bench/README.md says what each field means.
 
---problem takes names of examples/problems and paths of files; by default five examples. --cached follows each run by a
-second one in the same folder, where the baselines are known. --checkout runs another version's code (a folder with its
-files) and --label names it in the lines, so that before and after are measured on one machine in one go. --resume
-leaves out the runs that the file of results has; --shard I/N takes every N-th run from the I-th; no run starts after
---budget-s. QUICK=1: one problem, 40 seconds.
+--problem takes names of examples/problems and paths of files; by default five examples. --replay also proposes a
+model's recorded answers, NAME.jsonl of $WARPWRIGHT_REPLAY_DIR, where there are any (`bench.answers --replay`). --cached
+follows each run by a second one in the same folder, where the baselines are known. --checkout runs another version's
+code (a folder with its files) and --label names it in the lines, so that before and after are measured on one machine
+in one go. --resume leaves out the runs that the file of results has; --shard I/N takes every N-th run from the I-th; no
+run starts after --budget-s. QUICK=1: one problem, 40 seconds.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def optimise(piece: Piece, options: argparse.Namespace, folder: Path) -> dict[st
     """Run one optimisation in a data folder and return its figures. One that does not end is interrupted."""
     command = [sys.executable, "-m", "warpwright", "optimize", str(piece.problem), "--device", options.device]
     command += ["--seconds", f"{options.seconds:g}", "--json", "--data", str(folder), "-o", str(folder / "best.py")]
+    command += proposers(piece.problem.stem) if options.replay else []
     path = os.pathsep.join([str(options.checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
     log, began, interrupted = folder.with_suffix(".log"), time.monotonic(), False
     with log.open("w+", encoding="utf-8") as said:
@@ -97,6 +99,12 @@ def optimise(piece: Piece, options: argparse.Namespace, folder: Path) -> dict[st
     database = folder / "warpwright.db"
     found = read_timeline(database) if database.is_file() else {}
     return {**row, **found} if found else {**row, "error": tail}
+
+
+def proposers(name: str) -> list[str]:
+    """Return the arguments for the synthesiser and a model's recorded answers; none where there are no answers."""
+    answers = Path(os.environ.get("WARPWRIGHT_REPLAY_DIR", "."), f"{name}.jsonl")
+    return ["--proposer", "synthesiser", "--proposer", f"replay:{answers.name}"] if answers.is_file() else []
 
 
 def line(row: dict[str, Any]) -> str:
@@ -152,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--problem", action="append", metavar="NAME|FILE", help="may be given several times")
     made.add_argument("--repeats", type=int, default=1)
     made.add_argument("--cached", action="store_true", help="also a second run in the same data folder")
+    made.add_argument("--replay", action="store_true", help="also a model's recorded answers")
     made.add_argument("--checkout", type=Path, default=ROOT, help="the code to run; default: this one")
     made.add_argument("--label", default="now", help="names the code in the lines")
     made.add_argument("--budget-s", type=float, default=float("inf"), help="no run starts later")

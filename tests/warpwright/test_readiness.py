@@ -1,4 +1,4 @@
-"""A machine's limits are told at once, in doctor's words, before anything starts."""
+"""A machine's limits are told in doctor's words, before anything is asked of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 from tests.warpwright.fake_api import FakeApi
 from tests.warpwright.test_children import wait_until
 from warpwright.api import Client
-from warpwright.cli import agents, commands, doctor, evaluator_process, readiness
+from warpwright.cli import agents, commands, doctor, evaluator_process, readiness, sessions
 from warpwright.cli.problems import read_sizes
 from warpwright.cli.sessions import Session
 from warpwright.errors import BadUsage, ExitCode, Missing
@@ -70,6 +72,27 @@ def test_a_judge_that_cannot_judge(examined: Callable[..., None], tmp_path: Path
         readiness.check_judge("cpu")
 
 
+def test_the_judge_is_examined_while_the_stack_starts(examined: Callable[..., None], tmp_path: Path) -> None:
+    examined(CAGE, cpu=False)
+    examination = readiness.Examination("cpu")
+    examination.wait()  # a stack that was joined has been examined by its owner
+    examination.begin(tmp_path)
+    with pytest.raises(Missing, match="cage: no namespaces"):
+        examination.wait()
+    examined()
+    examination = readiness.Examination("cpu")
+    examination.begin(tmp_path)
+    examination.wait()
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_a_stack_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(readiness, "gpus", list)
+    with pytest.raises(BadUsage, match="there is no NVIDIA device"):
+        readiness.Examination("cuda:0").begin(tmp_path)
+
+
 def test_a_judge_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(*_: object, **__: object) -> None:
         raise subprocess.TimeoutExpired("doctor", 1.0)
@@ -110,16 +133,25 @@ def test_a_port_in_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
         readiness.check_port("192.0.2.1", 0)
 
 
-def test_optimize_refuses_before_it_starts_anything(
-    examined: Callable[..., None], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_optimize_asks_for_nothing_before_the_judge_is_examined(
+    examined: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    api: FakeApi,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    @contextmanager
+    def stack(*_: object, **__: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(url=api.url, check=lambda: None)
+
+    monkeypatch.setattr(sessions, "Stack", stack)
     examined(CAGE, cpu=False)
     problem = tmp_path / "p.py"
     problem.write_text("x = 1\n")
     asked = ["optimize", str(problem), "--device", "cpu", "--data", str(tmp_path / "data")]
     assert commands.run(asked) == ExitCode.INTERNAL
     assert "cage: no namespaces. install bubblewrap" in " ".join(capfd.readouterr().err.split())
-    assert not list((tmp_path / "data" / "logs").iterdir())
+    assert api.bodies == []
 
 
 def test_doctor_agrees_with_the_judge(examined: Callable[..., None], capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import shlex
@@ -24,7 +23,7 @@ from warpwright.cli.device import kind_of
 from warpwright.cli.files import check_output, read_source, write_bytes
 from warpwright.cli.problems import choose, read_sizes
 from warpwright.cli.progress import ProgressDisplay
-from warpwright.cli.readiness import check_ready, check_threads
+from warpwright.cli.readiness import Examination, check_threads
 from warpwright.cli.sessions import Session, open_session
 from warpwright.cli.summary import Summary, summarise
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
@@ -93,10 +92,11 @@ def optimize(options: Options) -> ExitCode:
     threads = os.environ.get("WARPWRIGHT_CPU_THREADS") if kind == "cpu" else None
     gpu = options.device if kind == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
-    before = functools.partial(check_ready, options.device)
+    judge = Examination(options.device)
     with open_session(
-        options.server, options.data, workers=workers, gpu=gpu, threads=threads or None, before_start=before
+        options.server, options.data, workers=workers, gpu=gpu, threads=threads or None, before_start=judge.begin
     ) as session:
+        judge.wait()
         client = session.client
         problem = client.create_problem(name=chosen.name, source=chosen.source, domain=options.domain, sizes=sizes)
         _announce_models(client, options)

@@ -8,13 +8,14 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from warpwright.cli import evaluator_process
 from warpwright.cli.device import gpus, kind_of
-from warpwright.errors import BadUsage, Missing
+from warpwright.errors import BadUsage, Missing, WarpwrightError
 
 LEAST_FREE_BYTES = 1 << 30
 LEAST_TO_READ_BYTES = 1 << 26
@@ -24,13 +25,46 @@ LIMIT_S = 60.0
 
 def check_ready(device: str, folder: Path) -> None:
     """Raise BadUsage for a GPU that is not there, Missing where kernels for this device cannot be judged here."""
+    check_place(device, folder)
+    check_judge(kind_of(device))
+
+
+class Examination:
+    """Examines the judge while the stack starts, since torch loads for seconds."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._failure: WarpwrightError | None = None
+        self._thread: threading.Thread | None = None
+
+    def begin(self, folder: Path) -> None:
+        """Check what takes no time, and examine the judge in a thread. Raises BadUsage, Missing."""
+        check_place(self._device, folder)
+        self._thread = threading.Thread(target=self._examine, name="examination", daemon=True)
+        self._thread.start()
+
+    def _examine(self) -> None:
+        try:
+            check_judge(kind_of(self._device))
+        except WarpwrightError as error:
+            self._failure = error
+
+    def wait(self) -> None:
+        """Wait for its end, if it has begun. Raises Missing where kernels for this device cannot be judged here."""
+        if self._thread is not None:
+            self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+
+def check_place(device: str, folder: Path) -> None:
+    """Raise BadUsage for a GPU that is not there, Missing for a folder that a stack cannot work in."""
     number = 0 if kind_of(device) == "cpu" else int(device.partition(":")[2])
     found = gpus()
     if kind_of(device) == "cuda" and number >= len(found):
         have = f"this machine has {len(found)} NVIDIA device(s)" if found else "there is no NVIDIA device"
         raise BadUsage(f"{device}: {have}. Use --device cpu, or --server for a service with a GPU")
     check_disk(folder)
-    check_judge(kind_of(device))
 
 
 def check_disk(folder: Path, least_bytes: int = LEAST_FREE_BYTES) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from warpwright.cli.console import err, say
 from warpwright.cli.device import kind_of
 from warpwright.cli.files import write_bytes
 from warpwright.cli.progress import ProgressDisplay
-from warpwright.cli.readiness import check_ready
+from warpwright.cli.readiness import Examination
 from warpwright.cli.sessions import Session, open_session
 from warpwright.cli.summary import Summary, summarise
 from warpwright.cli.tables import headline
@@ -94,8 +93,9 @@ def _name(problem: Portable) -> str:
 def _session(device: str, server: str | None, data: Path | None) -> Any:
     gpu = device if kind_of(device) == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
-    before = functools.partial(check_ready, device)
-    with open_session(server, data, workers=workers, gpu=gpu, before_start=before, linger_s=LINGER_S) as session:
+    judge = Examination(device)
+    with open_session(server, data, workers=workers, gpu=gpu, before_start=judge.begin, linger_s=LINGER_S) as session:
+        judge.wait()
         yield session
 
 
