@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from evaluator.devices import cuda_children
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildError, ChildFault
 from evaluator.languages import LanguageAdapter, adapter
@@ -16,10 +18,15 @@ from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind, Language, Problem
 
 _RUNTIME_S, _SHAPES_S = 180.0, 10.0
+_MOST_PROBLEMS = 16  # whose shapes are kept
 
 
 def _key(environment: Mapping[str, str], compiler: bool) -> str:
     return repr((compiler, sorted(environment.items())))
+
+
+def _text(sizes: Mapping[str, Any]) -> str:
+    return json.dumps(sizes, sort_keys=True)
 
 
 _PLAIN = _key({}, False)
@@ -39,6 +46,7 @@ class PoolCache:
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
         self._compiling_runtime = threading.Lock()
+        self._shapes: dict[str, dict[str, dict[str, Any] | None]] = {}  # by Problem and sizes
 
     @property
     def isolation(self) -> tuple[str, ...]:
@@ -70,7 +78,8 @@ class PoolCache:
     def for_build(self, language: LanguageAdapter | None) -> ChildPool:
         """Return the pool for children that compile. They see no GPU: compiling needs none, and it may be in use."""
         environment = {**self._environment(language), **self._backend.build_environment()}
-        return self.get(environment, preload=_preload(language))
+        more = cuda_children.OF_BUILDS if self._backend.kind is DeviceKind.CUDA else ()
+        return self.get(environment, preload=(*more, *_preload(language)))
 
     def _environment(self, language: LanguageAdapter | None) -> dict[str, str]:
         return dict(language.child_environment(self._backend.kind)) if language is not None else {}
@@ -92,16 +101,28 @@ class PoolCache:
         """Return the layouts of `get_init_inputs` and `get_inputs` ({"init", "inputs"}) for each set of sizes.
 
         Sizes that the recipes do not accept without values are skipped. No values are computed. See
-        `child.triton_build.offline`.
+        `child.triton_build.offline`. Answers are kept: each Candidate of a Problem asks for the same sizes.
         """
-        found = []
+        known = self._shapes.setdefault(problem.hash, {})
+        if len(self._shapes) > _MOST_PROBLEMS:
+            del self._shapes[next(iter(self._shapes))]
+        missing = {key: one for one in sizes if (key := _text(one)) not in known}
+        if missing:
+            self._ask_for_shapes(problem, missing, known)
+        return [found for one in sizes if (found := known.get(_text(one))) is not None]
+
+    def _ask_for_shapes(
+        self, problem: Problem, missing: Mapping[str, Mapping[str, Any]], known: dict[str, dict[str, Any] | None]
+    ) -> None:
+        """Add the answers to `known`: None for sizes that are refused, nothing after the child has failed."""
         files = {"reference.py": problem.source.encode("utf-8", "surrogatepass")}
         with suppress(ChildFault), self.for_build(None).start(name="shapes", files=files) as child:
             child.request("load", timeout_s=_SHAPES_S, path="reference.py", name="reference", needs=["get_inputs"])
-            for one in sizes:
-                with suppress(ChildError):
-                    found.append(child.request("shapes", timeout_s=_SHAPES_S, sizes=dict(one)))
-        return found
+            for key, one in missing.items():
+                try:
+                    known[key] = child.request("shapes", timeout_s=_SHAPES_S, sizes=dict(one))
+                except ChildError:
+                    known[key] = None
 
     @contextmanager
     def monitoring_paused(self) -> Iterator[None]:

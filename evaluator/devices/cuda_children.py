@@ -11,6 +11,8 @@ from evaluator.languages import ADAPTERS
 
 COMPILER = "evaluator.child.gpu.compiler"
 """The module that loads torch's compiler."""
+OF_BUILDS = ("evaluator.child.triton_build.meta",)
+"""The modules that children load which see no GPU, beside those of all."""
 _PRELOAD = (
     *("torch", "evaluator.child.ops", "evaluator.child.gpu.device"),
     *(module for language in ADAPTERS.values() for module in language.preloaded),

@@ -83,7 +83,7 @@ def begin(device: str, *, builds: bool = False) -> PoolsAhead | None:
         uuid, target = cuda_driver.identify(int(ordinal or 0))
     except DriverError:
         return None
-    policies = [cuda_children.policy(uuid, target, cuda_children.build_environment(target))]
+    policies = [cuda_children.policy(uuid, target, cuda_children.build_environment(target), cuda_children.OF_BUILDS)]
     if not builds:
         compiler = cuda_children.policy(uuid, target, compiler_environment(DeviceKind.CUDA), (cuda_children.COMPILER,))
         policies = [compiler, cuda_children.policy(uuid, target, {}), *policies]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synthesis.blocks.tile import Pen, whole
+from synthesis.blocks.tile import Pen, walk, whole
 from synthesis.graph.nodes import Node
 from synthesis.graph.sizes import Affine, product
+from synthesis.triton.specialise import bounds_of, jit, needed
 
 if TYPE_CHECKING:
     from synthesis.blocks.attention import Attention
@@ -28,7 +29,20 @@ def write_kernel(block: Attention, name: str, loads: list[Node], sizes: list[str
     constants = ["ROWS", "BLOCK", "DEPTH", *(["REST"] if block.pieces else []), "DEPTH_V"]
     constants += ["SPLIT", "EVEN", "INDEX", "TYPE"]
     parameters = ", ".join([*pointers, *sizes, "span", *(f"{c}: tl.constexpr" for c in constants)])
-    return "\n".join(["@triton.jit", f"def {name}({parameters}):", *pen.lines]), pen.pieces
+    return "\n".join([_decorator(block, sizes), f"def {name}({parameters}):", *pen.lines]), pen.pieces
+
+
+def _decorator(block: Attention, sizes: list[str]) -> str:
+    """Return the kernel's decorator. Where scores load along the keys, it counts where a program's keys begin."""
+    exprs = walk([block.q, block.k, block.v, block.score])
+    loads = [e for e in exprs if e.op == "load" and e.data[0] is not block.found.product]
+    score = {id(e) for e in walk([block.score])}
+    by_key = any(e.full for e in loads if id(e) in score)
+    bounds = [block.found.q.shape[-1], block.shape[-1], *bounds_of(exprs), *([block.keys] if by_key else [])]
+    found = needed([e.data[1] for e in loads if e.full or id(e) not in score], bounds, [])
+    if found is None:
+        return "@triton.jit"
+    return jit([*sizes, "span"], {*found, "span"} if by_key else found)
 
 
 def _head(block: Attention, row: Affine) -> list[str]:
@@ -165,7 +179,7 @@ def _store(block: Attention, pen: Pen) -> None:
     ]
 
 
-JOIN = '''@triton.jit
+JOIN = '''@triton.jit(do_not_specialize=["parts"])
 def join_parts(
     parts_ptr, peaks_ptr, totals_ptr, out_ptr, parts, depth,
     PARTS: tl.constexpr, COLUMNS: tl.constexpr, SAFE: tl.constexpr

@@ -67,7 +67,7 @@ class Size:
         return _render(self.tree, division)
 
     def symbols(self) -> frozenset[str]:
-        return frozenset(_symbols(self.tree))
+        return frozenset(symbols_of(self.tree))
 
 
 def _fold(sign: str, a: Tree, b: Tree) -> Tree:
@@ -90,12 +90,13 @@ def _render(tree: Tree, division: str, inner: bool = False) -> str:
     return f"({text})" if inner else text
 
 
-def _symbols(tree: Tree) -> Iterable[str]:
+def symbols_of(tree: Tree) -> Iterable[str]:
+    """Yield the names in an expression."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, tuple):
-        yield from _symbols(tree[1])
-        yield from _symbols(tree[2])
+        yield from symbols_of(tree[1])
+        yield from symbols_of(tree[2])
 
 
 def product(sizes: Iterable[Size], one: Size) -> Size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from synthesis.expr import INNER, Expr
@@ -9,6 +10,7 @@ from synthesis.graph.nodes import QUANTISED, Node
 from synthesis.graph.sizes import Size
 from synthesis.kernel import Kernel, Store
 from synthesis.triton.fold import fold_constants
+from synthesis.triton.specialise import jit, needed_by_rows
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
 LOWEST = "-3.4028234663852886e38"
@@ -28,6 +30,8 @@ class TritonKernel:
     rows: Size
     length: Size
     pointers: list[str]
+    run: Size  # rows that follow each other: the extent of the innermost loop over rows
+    needed: set[str]  # sizes that accesses to memory depend on
 
 
 def online_pairs(kernel: Kernel) -> dict[int, Expr]:
@@ -50,6 +54,29 @@ def rows_of_kernel(kernel: Kernel) -> Size:
     return total
 
 
+def run_of_kernel(kernel: Kernel) -> Size:
+    return kernel.outer[-1][1] if kernel.outer else kernel.one
+
+
+def loop_lines(kernel: Kernel) -> Iterator[str]:
+    """Yield the lines that find a row's loop variables.
+
+    With EVEN the rows of a program differ in the innermost one alone. The compiler sees it if that loop's extent is
+    written as a multiple of ROWS, and shares among them what depends on the others.
+    """
+    rest = "row"
+    for place, (variable, extent) in enumerate(reversed(kernel.outer[1:])):
+        text = extent.text() if extent.text().isidentifier() else f"({extent.text()})"
+        if place == 0 and extent.symbols():
+            yield f"run = {text} // ROWS * ROWS if EVEN else {text}"
+            text = "run"
+        yield f"{variable} = {rest} % {text}"
+        yield f"rest = {rest} // {text}"
+        rest = "rest"
+    for variable, _ in kernel.outer[:1]:
+        yield f"{variable} = {rest}"
+
+
 def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported."""
     kernel = kernel if exact else fold_constants(kernel)
@@ -70,6 +97,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         "first",
         "step",
         "rest",
+        "run",
         *sizes,
         *(v for v, _ in kernel.outer),
     }
@@ -87,13 +115,15 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         for store in kernel.stores:
             _store(w, store)
     name = f"{kernel.name}_{mode}"
-    constants = ["ROWS", "BLOCK", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
+    constants = ["ROWS", "BLOCK", "EVEN", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
-    text = "\n".join(["@triton.jit", f"def {name}({parameters}):", *w.lines])
-    rows, length = rows_of_kernel(kernel), kernel.length
-    return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, rows, length, pointers)
+    needed = needed_by_rows(kernel)
+    text = "\n".join([jit(sizes, needed), f"def {name}({parameters}):", *w.lines])
+    rows, length, run = rows_of_kernel(kernel), kernel.length, run_of_kernel(kernel)
+    return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, rows, length, pointers, run, needed)
 
 
+ROW_INSIDE = "tl.full({shape}, True, tl.int1) if EVEN else row < row_count"
 PROGRAM = "    program = tl.program_id(0).to(INDEX)\n"
 
 
@@ -102,22 +132,27 @@ def join_kernels(kernels: list[TritonKernel]) -> TritonKernel:
     pointers = list(dict.fromkeys(p for k in kernels for p in k.pointers))
     sizes = list(dict.fromkeys(s for k in kernels for s in k.sizes))
     ends = [f"end_{number}" for number in range(len(kernels) - 1)]
-    constants = [f"{c}_{number}" for number in range(len(kernels)) for c in ("ROWS", "BLOCK")] + ["EVICT", "INDEX"]
+    constants = [f"{c}_{number}" for number in range(len(kernels)) for c in ("ROWS", "BLOCK", "EVEN")]
+    constants += ["EVICT", "INDEX"]
     name = "_and_".join(k.name.removesuffix("_tiled") for k in kernels)
     parameters = ", ".join([*pointers, *sizes, *ends, *(f"{c}: tl.constexpr" for c in constants)])
-    lines = ["@triton.jit", f"def {name}({parameters}):", PROGRAM.rstrip()]
+    needed = set[str]().union(*(k.needed for k in kernels))
+    lines = [jit([*sizes, *ends], needed), f"def {name}({parameters}):", PROGRAM.rstrip()]
     texts = []
     for number, kernel in enumerate(kernels):
         head, body = kernel.text.split("\n", 2)[1], kernel.text.split("\n", 2)[2]
         texts.append("\n".join(["@triton.jit", head.replace("(", "(program, ", 1), body.replace(PROGRAM, "", 1)]))
-        given = ", ".join([*kernel.pointers, *kernel.sizes, f"ROWS_{number}", f"BLOCK_{number}", "EVICT", "INDEX"])
+        own = [f"{c}_{number}" for c in ("ROWS", "BLOCK", "EVEN")]
+        given = ", ".join([*kernel.pointers, *kernel.sizes, *own, "EVICT", "INDEX"])
         last = number == len(kernels) - 1
         lines.append("    else:" if last else f"    {'el' if number else ''}if program < {ends[number]}:")
         lines.append(f"        {kernel.name}({f'program - {ends[number - 1]}' if number else 'program'}, {given})")
     pieces = set().union(*(k.pieces for k in kernels))
     text = "\n\n\n".join([*texts, "\n".join(lines)])
     first = kernels[0]
-    return TritonKernel(name, "tiled", text, pieces, [], [], sizes, first.rows, first.length, pointers)
+    return TritonKernel(
+        name, "tiled", text, pieces, [], [], sizes, first.rows, first.length, pointers, first.run, needed
+    )
 
 
 def _head(w: Writer) -> None:
@@ -133,18 +168,13 @@ def _head(w: Writer) -> None:
     if w.mode == "looped":
         _loop_over_rows(w)
     w.emit("row = program * ROWS + tl.arange(0, ROWS)[:, None]")
-    w.emit("row_inside = row < row_count")
+    w.emit(f"row_inside = {ROW_INSIDE.format(shape='[ROWS, 1]')}")
     if w.mode != "looped":
         w.emit("zero = tl.zeros([1, 1], tl.float32)")
     if w.mode == "held":
         w.emit("j = tl.arange(0, BLOCK)[None, :]")
-    rest = "row"
-    for variable, extent in reversed(kernel.outer[1:]):
-        w.emit(f"{variable} = {rest} % ({extent.text()})")
-        w.emit(f"rest = {rest} // ({extent.text()})")
-        rest = "rest"
-    for variable, _ in kernel.outer[:1]:
-        w.emit(f"{variable} = {rest}")
+    for line in loop_lines(kernel):
+        w.emit(line)
     w.used |= {"program", "blocks"}
 
 

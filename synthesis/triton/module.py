@@ -51,27 +51,27 @@ def _index(arguments):
 '''
 LAUNCH = {
     "held": '''
-def _held(kernel, rows, n, *arguments):
+def _held(kernel, rows, n, run, *arguments):
     """Whole rows in the registers of one program; short rows several at a time."""
     block = triton.next_power_of_2(n)
     together = min(max(1, CONFIG["TILE"] // block), triton.next_power_of_2(rows))
     warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
     grid = (triton.cdiv(rows, together),)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, EVEN=run % together == 0, **options)
 ''',
     "segmented": '''
-def _segmented(kernel, rows, segments, n, *arguments):
+def _segmented(kernel, rows, segments, n, run, *arguments):
     """Whole rows of segments in the registers of one program."""
     parts, block = triton.next_power_of_2(segments), triton.next_power_of_2(n)
     together = min(max(1, CONFIG["TILE"] // (parts * block)), triton.next_power_of_2(rows))
     warps = max(1, min(32, together * parts * block // (32 * CONFIG["ELEMENTS"])))
     grid = (triton.cdiv(rows, together),)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[grid](*arguments, ROWS=together, SEGMENTS=parts, BLOCK=block, **options)
+    kernel[grid](*arguments, ROWS=together, SEGMENTS=parts, BLOCK=block, EVEN=run % together == 0, **options)
 ''',
     "looped": '''
-def _looped(kernel, rows, n, *arguments):
+def _looped(kernel, rows, n, run, *arguments):
     """As many programs as may be resident; each holds whole rows, one after the other, and loads the next meanwhile."""
     block = triton.next_power_of_2(n)
     together = min(max(1, CONFIG["TILE"] // block), triton.next_power_of_2(rows))
@@ -79,27 +79,27 @@ def _looped(kernel, rows, n, *arguments):
     resident = max(1, min(CONFIG["RESIDENT"], 64 // warps, 200000 // (together * block * 2 * CONFIG["STAGES"])))
     grid = (min(triton.cdiv(rows, together), resident * _processors(arguments[0].device)),)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "STAGES": CONFIG["STAGES"], "num_warps": warps}
-    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, EVEN=run % together == 0, **options)
 ''',
     "streamed": '''
-def _streamed(kernel, rows, n, *arguments):
+def _streamed(kernel, rows, n, run, *arguments):
     """One row a program, block after block."""
     block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
     warps = max(1, min(32, block // (32 * CONFIG["ELEMENTS"])))
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, STAGES=CONFIG["STAGES"], **options)
+    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, EVEN=True, STAGES=CONFIG["STAGES"], **options)
 ''',
     "tiled": '''
 def _tiled(kernel, parts, *arguments):
     """BLOCK elements a program: part of a row, or several short rows. Independent parts share one launch."""
     constants, ends, warps, total = {}, [], 1, 0
-    for number, (rows, n) in enumerate(parts):
+    for number, (rows, n, run) in enumerate(parts):
         block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
         together = min(max(1, CONFIG["BLOCK"] // block), triton.next_power_of_2(rows))
         warps = max(warps, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
         total += triton.cdiv(rows, together) * triton.cdiv(n, block)
         suffix = f"_{number}" if len(parts) > 1 else ""
-        constants |= {f"ROWS{suffix}": together, f"BLOCK{suffix}": block}
+        constants |= {f"ROWS{suffix}": together, f"BLOCK{suffix}": block, f"EVEN{suffix}": run % together == 0}
         ends.append(total)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
     if CONFIG["REGISTERS"]:
@@ -180,7 +180,7 @@ def _launch_tiles(host: Host, steps: Sequence[Kernel]) -> list[TritonKernel]:
         return [k for step in steps for k in _launch_tiles(host, [step])]
     names = {p: a for k in kernels for p, a in zip(k.pointers, _memory(host, k), strict=True)}
     names |= {size: size for k in kernels for size in k.sizes}
-    parts = ", ".join(f"({host.size(k.rows)}, {host.size(k.length)})" for k in kernels)
+    parts = ", ".join(f"({host.size(k.rows)}, {host.size(k.length)}, {host.size(k.run)})" for k in kernels)
     kernel = kernels[0] if len(kernels) == 1 else join_kernels(kernels)
     host.lines.append(
         f"_tiled({kernel.name}, [{parts}], {', '.join(names[p] for p in (*kernel.pointers, *kernel.sizes))})"
@@ -192,13 +192,14 @@ def _launch_rows(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[Trito
     if kernel.segments is not None:
         one = write_segments(kernel, exact=_exact(kernel))
         arguments = ", ".join([*_memory(host, one), *one.sizes])
-        sizes = ", ".join(host.size(size) for size in (one.rows, kernel.segments, kernel.length))
+        sizes = ", ".join(host.size(size) for size in (one.rows, kernel.segments, kernel.length, one.run))
         host.lines.append(f"_segmented({one.name}, {sizes}, {arguments})")
         return [one]
     written = [write_kernel(kernel, mode, exact=_exact(kernel)) for mode in modes]
     arguments = ", ".join([*_memory(host, written[0]), *written[0].sizes])
     rows, length = host.size(written[0].rows), host.size(written[0].length)
-    calls = [f"_{w.mode}({w.name}, {rows}, {length}, {arguments})" for w in written]
+    run = host.size(written[0].run)
+    calls = [f"_{w.mode}({w.name}, {rows}, {length}, {run}, {arguments})" for w in written]
     if len(calls) == 2:
         host.lines += [f'if {length} <= CONFIG["MAX_ROW"]:', f"    {calls[0]}", "else:", f"    {calls[1]}"]
     else:

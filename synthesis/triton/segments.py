@@ -7,7 +7,8 @@ from synthesis.expr import INNER, SEGMENT, Expr
 from synthesis.graph.nodes import QUANTISED
 from synthesis.kernel import Kernel, Store
 from synthesis.triton.fold import fold_constants
-from synthesis.triton.kernel import TritonKernel, rows_of_kernel
+from synthesis.triton.kernel import ROW_INSIDE, TritonKernel, loop_lines, rows_of_kernel, run_of_kernel
+from synthesis.triton.specialise import jit, needed_by_rows
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
 LONGEST = 32768
@@ -65,7 +66,7 @@ def write_segments(kernel: Kernel, *, exact: bool) -> TritonKernel:
     sizes = kernel.symbols()
     outputs = list({id(s.node): s.node for s in kernel.stores}.values())
     pointers = [f"{n.name}_ptr" for n in [*kernel.loads(), *outputs]]
-    w.used |= {INNER, SEGMENT, "row", "row_count", "n", "segments", "program", "rest", "inside", "zero"}
+    w.used |= {INNER, SEGMENT, "row", "row_count", "n", "segments", "program", "rest", "run", "inside", "zero"}
     w.used |= {"row_inside", "segment_inside", "column_inside", *sizes, *(v for v, _ in kernel.outer), *pointers}
     rows = rows_of_kernel(kernel)
     lines = [
@@ -77,25 +78,23 @@ def write_segments(kernel: Kernel, *, exact: bool) -> TritonKernel:
         "row = program * ROWS + tl.arange(0, ROWS)[:, None, None]",
         f"{SEGMENT} = tl.arange(0, SEGMENTS)[None, :, None]",
         f"{INNER} = tl.arange(0, BLOCK)[None, None, :]",
-        "row_inside = row < row_count",
+        f"row_inside = {ROW_INSIDE.format(shape='[ROWS, 1, 1]')}",
         f"segment_inside = {SEGMENT} < segments",
         f"column_inside = {INNER} < n",
         "inside = row_inside & segment_inside & column_inside",
     ]
-    rest = "row"
-    for variable, extent in reversed(kernel.outer[1:]):
-        lines += [f"{variable} = {rest} % ({extent.text()})", f"rest = {rest} // ({extent.text()})"]
-        rest = "rest"
-    lines += [f"{variable} = {rest}" for variable, _ in kernel.outer[:1]]
+    lines += loop_lines(kernel)
     for text in lines:
         w.emit(text)
     for store in kernel.stores:
         _store(w, store)
     name = f"{kernel.name}_segmented"
-    constants = ", ".join(f"{c}: tl.constexpr" for c in ("ROWS", "SEGMENTS", "BLOCK", "EVICT", "INDEX"))
-    text = "\n".join(["@triton.jit", f"def {name}({', '.join([*pointers, *sizes, constants])}):", *w.lines])
+    constants = ", ".join(f"{c}: tl.constexpr" for c in ("ROWS", "SEGMENTS", "BLOCK", "EVEN", "EVICT", "INDEX"))
+    needed = needed_by_rows(kernel)
+    text = "\n".join([jit(sizes, needed), f"def {name}({', '.join([*pointers, *sizes, constants])}):", *w.lines])
+    run = run_of_kernel(kernel)
     return TritonKernel(
-        name, "segmented", text, w.pieces, kernel.loads(), outputs, sizes, rows, kernel.length, pointers
+        name, "segmented", text, w.pieces, kernel.loads(), outputs, sizes, rows, kernel.length, pointers, run, needed
     )  # fmt: skip
 
 

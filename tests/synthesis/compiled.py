@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,8 +52,9 @@ def launched(path: str, reference: str, sizes: Mapping[str, Any]) -> list[dict[s
 def _compile(kernel: Any, args: tuple[Any, ...], grid: Any, named: Mapping[str, Any]) -> dict[str, Any]:
     options = {k: named[k] for k in ("num_warps", "num_stages", "maxnreg") if k in named}
     given = dict(zip(kernel.arg_names, args, strict=False)) | {k: v for k, v in named.items() if k in kernel.arg_names}
+    free = {p.name for p in kernel.params if p.do_not_specialize}
     constants = {p.name for p in kernel.params if p.is_constexpr} | {
-        k for k, v in given.items() if type(v) is int and v == 1
+        k for k, v in given.items() if type(v) is int and v == 1 and k not in free
     }
     signature, attributes = {}, {}
     for place, name in enumerate(kernel.arg_names):
@@ -63,12 +66,14 @@ def _compile(kernel: Any, args: tuple[Any, ...], grid: Any, named: Mapping[str, 
             attributes[(place,)] = [["tt.divisibility", 16]]
         else:
             signature[name] = "i32" if value < 2**31 else "i64"
-            if value % 16 == 0:
+            if value % 16 == 0 and name not in free:
                 attributes[(place,)] = [["tt.divisibility", 16]]
     values = {(kernel.arg_names.index(name),): given[name] for name in constants}
     made = triton.compile(ASTSource(kernel, signature, values, attributes), target=TARGET, options=options)
     entry = {"kernel": kernel.__name__, "grid": list(grid), "shared": made.metadata.shared, **options}
     assert entry["shared"] <= SHARED, entry
+    found = re.findall(r"\b(?:(ld|st)\.global[\w.:]*?(\.v\d)?\.b\d+|(cp\.async[\w.]*)[^;]*, (\w+);)", made.asm["ptx"])
+    entry["accesses"] = Counter("".join(parts) for parts in found)
     if os.environ.get("SHOW_PTX"):
         entry["ptx"] = made.asm["ptx"]
     return entry

@@ -128,5 +128,5 @@ def test_rows_that_read_the_same_follow_each_other() -> None:
     source = problem(forward, inputs, sizes="b=2, heads=4, n=9")
     sizes = [{"name": "a", "b": 2, "heads": 4, "n": 9}, {"name": "b", "b": 3, "heads": 8, "n": 5}]
     text = next(iter(sequence(graphs(source, sizes), DeviceKind.CUDA, 0))).source
-    assert "o1 = row % (heads)" in text, "heads share the angles of their position"
+    assert "run = heads // ROWS" in text, "heads share the angles of their position"
     assert [line.count("EVICT") for line in text.splitlines() if "tl.load(a1_ptr" in line] == [0, 0]

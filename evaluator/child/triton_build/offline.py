@@ -8,7 +8,6 @@ needs no device when the driver is replaced.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,10 +22,9 @@ import torch
 from evaluator.child import compiler_caches
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
+from evaluator.child.triton_build.parallel import Compilations, compile_error, processes, said
 
 _AUTOTUNE_CONFIGS = 8  # per autotuned kernel; more would only cost time
-_MOST_WORDS = 2500
-_MOST_THREADS, _CORES_A_THREAD = 6, 3  # one thread for so many cores: several children build at once
 
 # Shared memory of one block at most, by compute capability.
 _SHARED_BYTES = {80: 166912, 86: 101376, 89: 101376, 90: 232448, 100: 232448, 103: 232448, 120: 101376}
@@ -127,9 +125,9 @@ class Recorded:
 def recording(capability: int = 90) -> Iterator[Recorded]:
     """Compile Triton launches for compute capability `capability` while entered, and record them.
 
-    A launch returns before its kernel has compiled: kernels compile in threads, beside each other, and `forward` goes
-    on. A compilation error ends up in the record. The stand-in driver stays for the life of the process: such a child
-    never launches anything.
+    A launch returns before its kernel has compiled, and `forward` goes on: kernels compile at the end, in several
+    processes. A compilation error ends up in the record. The stand-in driver stays for the life of the process: such a
+    child never launches anything.
     """
     import triton  # noqa: PLC0415  only a child that judges Triton loads it
     from triton.backends.compiler import GPUTarget  # noqa: PLC0415
@@ -155,22 +153,21 @@ def recording(capability: int = 90) -> Iterator[Recorded]:
     stand_ins = mock.patch.multiple(torch.cuda, **_torch_stand_ins(capability))
     triton.runtime.driver.set_active(_OfflineDriver(GPUTarget("cuda", capability, 32)))
     found = Recorded()
-    with ThreadPoolExecutor(_threads()) as threads:
-        with patches[0], patches[1], stand_ins, triton.AsyncCompileMode(threads, ignore_errors=True):
+    compilations = Compilations()
+    with patches[0], patches[1], stand_ins, triton.AsyncCompileMode(compilations, ignore_errors=True):
+        try:
             yield found
-        for kernel, grid in begun:
-            try:
-                found.launches.append(_launch(kernel, grid))
-                found.error = found.error or _too_large(found.launches[-1], capability)
-            except Exception as error:  # noqa: BLE001  compilers raise anything: the device will decide
-                found.failed = _said(error)
-                found.error = found.error or _compile_error(error)
+        finally:  # AsyncCompileMode waits for them all
+            compilations.run(processes())
+    for kernel, grid in begun:
+        try:
+            found.launches.append(_launch(kernel, grid))
+            found.error = found.error or _too_large(found.launches[-1], capability)
+        except Exception as error:  # noqa: BLE001  compilers raise anything: the device will decide
+            found.failed = said(error)
+            found.error = found.error or compile_error(error)
+    with ThreadPoolExecutor(processes()) as threads:
         list(threads.map(_compile_launcher, _one_of_each_signature([kernel for kernel, _ in begun])))
-
-
-def _threads() -> int:
-    """Return how many kernels compile at once."""
-    return max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) // _CORES_A_THREAD))
 
 
 def _grid(function: Any, grid: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
@@ -220,23 +217,12 @@ def _compile_launcher(kernel: Any) -> None:
             driver.CudaLauncher(kernel.src, kernel.metadata)
 
 
-def _compile_error(error: Exception) -> str:
-    """Return the words of Triton's compiler, with the line; "" for another error."""
-    from triton.compiler.errors import CompilationError  # noqa: PLC0415
-
-    return f"{type(error).__name__}: {error}"[:_MOST_WORDS] if isinstance(error, CompilationError) else ""
-
-
 def _too_large(launch: Launch, capability: int) -> str:
     """Return the reason why a block cannot have what a launch asks for, "" if it can."""
     most = _SHARED_BYTES.get(capability)
     if most is None or launch.shared_bytes <= most:
         return ""
     return f"kernel {launch.name} needs {launch.shared_bytes} bytes of shared memory; a block can have {most}"
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:500]
 
 
 def triton_runtime(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -264,7 +250,7 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
                     model = module.ModelNew(*_made(shapes["init"])).to("meta").eval()
                     model(*_made(shapes["inputs"]))
             except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will decide
-                failed, refused = _said(error), refused or _compile_error(error)
+                failed, refused = said(error), refused or compile_error(error)
     return {"compiled": len(found.launches), "failed": failed or found.failed, "error": refused or found.error}
 
 

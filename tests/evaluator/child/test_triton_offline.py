@@ -1,9 +1,7 @@
 """Triton compiles for an absent GPU, launch by launch."""
 
 import importlib.util
-import os
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -75,24 +73,6 @@ def test_a_kernel_that_had_compiled_before_is_recorded_too():
             _store_number[(1,)](x, BLOCK=64)
             _store_number[(1,)](x, BLOCK=64)
         assert (len(found.launches), found.failed) == (2, "")
-
-
-def test_kernels_compile_beside_each_other(monkeypatch):
-    both = threading.Barrier(2, timeout=60.0)
-    real = triton.compiler.compile
-
-    def compile_together(*args, **options):
-        both.wait()
-        return real(*args, **options)
-
-    monkeypatch.setattr(triton.compiler, "compile", compile_together)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6)))
-    kernel = triton.JITFunction(_store_number.fn)  # it has not bound the real compiler yet
-    x = torch.empty(64, device="meta")
-    with recording(90) as found:
-        kernel[(1,)](x, BLOCK=64)
-        kernel[(1,)](x, BLOCK=32)
-    assert (len(found.launches), found.failed) == (2, "")
 
 
 def _load(monkeypatch, name, path):

@@ -10,6 +10,7 @@ import pytest
 
 from evaluator.device_session import DeviceSession
 from evaluator.device_session.pools import PoolCache
+from evaluator.devices.cuda_children import OF_BUILDS
 from evaluator.errors import CageError, ChildFault
 from evaluator.languages.helion import HelionAdapter
 from evaluator.stages.judge import Judge
@@ -140,6 +141,6 @@ def test_modules_that_may_touch_cuda_are_imported_ahead_where_no_gpu_is_shown() 
     pools = PoolCache(gpu)  # type: ignore[arg-type]
     gpu.go.set()
     pools.for_build(HelionAdapter())
-    assert gpu.preloaded.pop("build") == HelionAdapter.own_preloaded
+    assert gpu.preloaded.pop("build") == (*OF_BUILDS, *HelionAdapter.own_preloaded)
     pools.for_candidate(HelionAdapter())  # another pool, of which the name says only that it has variables
     assert gpu.preloaded.pop("build") == ()
