@@ -65,7 +65,8 @@ def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
 def _is_owed(state: SearchState, best: Elite) -> bool:
     """Return True if it is surely faster than Champion and Baseline, and than all that were confirmed without success.
 
-    By an estimate where no time was left to judge it again. So a Run overruns its time for the best one alone, and ends after that.
+    By an estimate where no time was left to judge it again. So a Run overruns its time for the best one alone, and ends
+    after that.
     """
     tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
     return best.low > _bar(state) and best.speedup > max(tried, default=0.0)

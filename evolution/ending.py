@@ -83,7 +83,7 @@ def _best(state: SearchState) -> str:
         return ""
     if best.outdated:
         return (
-            f" The best candidate is estimated to be {best.speedup:.2f}x as fast: it was timed against a slower baseline,"
-            " before the fastest one had compiled."
+            f" The best candidate is estimated to be {best.speedup:.2f}x as fast: it was timed against a slower"
+            " baseline, before the fastest one had compiled."
         )
     return f" The best candidate was {best.speedup:.2f}x as fast."

@@ -44,9 +44,10 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
     """Take the next ready Job of these queues for `lease_s` seconds; None where this worker gets none now.
 
     Fair over projects (see `fair_queueing`). Within one, urgent Jobs come first, then the oldest. Confirmations are
-    urgent, and so is timing a Run's best again: later work is measured against their outcomes. One conditional UPDATE, so that two
-    workers never get the same Job. Commit before working on it. A Job beyond its Run's budget is dropped here, before
-    it costs anything; a Job beyond its project's quota waits, and so does a judgement until Baselines are timed.
+    urgent, and so is timing a Run's best again: later work is measured against their outcomes. One conditional UPDATE,
+    so that two workers never get the same Job. Commit before working on it. A Job beyond its Run's budget is dropped
+    here, before it costs anything; a Job beyond its project's quota waits, and so does a judgement until Baselines are
+    timed.
     """
     for queue in queues:
         if (row := _claim(s, queue, worker, lease_s)) is not None:
