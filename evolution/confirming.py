@@ -28,6 +28,8 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     best = _best_fresh(state, outdated=final)
     if best is None or best.speedup <= _bar(state) * FINAL_MARGIN or _is_plateau(state, best):
         return None
+    if best.outdated and best.retimed and state.open_judgements:
+        return None  # it is being timed again
     if final:
         return best if confirmation_fits(state) or _is_owed(state, best) else None
     target = state.config.target_speedup

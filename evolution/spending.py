@@ -1,4 +1,4 @@
-"""Budgets: hard limits, checked before spending. Work in flight counts as already spent."""
+"""Budgets: hard limits, checked before spending. Work in flight counts as already spent, but see `may_retime_first`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.recording import export_run
 from db.replay import replay_archive
-from db.repositories import baselines, candidates, events
+from db.repositories import baselines, candidates, events, workload_leaders
 from db.repositories.work.jobs import payload
 from db.tables.core import CandidateRow, EvaluationRow, RunRow
 from db.tables.history import MilestoneRow
@@ -290,6 +290,41 @@ def test_a_retime_that_never_ends_is_not_ordered_again(engine: Engine) -> None:
     assert first.confirmed
 
 
+DESIGN = 'CONFIG = {{"A": "speed={speed} "}}\nTUNABLES = {{"A": ["speed=1.65 ", "speed=1.9 "]}}\n'
+
+
+def test_a_relative_that_was_timed_over_a_slower_baseline_hides_nothing(engine: Engine) -> None:
+    """One of a design leads it, so a speedup over a slower Baseline would keep the faster one from a confirmation."""
+    sources = DESIGN.format(speed=1.65), DESIGN.format(speed=1.9)
+    world, run_id = late_world(engine, *sources)
+    world.work(world.take(JobKind.JUDGE))
+    overtake(world, baseline(world.problem))
+    world.drain()
+    first, second = _candidates(engine, run_id)
+    assert (first.elite, second.elite, second.confirmed) == (False, True, True)
+    assert world.run(run_id).champion_id == second.id
+
+
+def test_the_end_says_that_the_best_is_an_estimate(engine: Engine) -> None:
+    world, run_id = late_world(engine, "speed=0.9")
+    world.work(world.take(JobKind.JUDGE))
+    overtake(world, baseline(world.problem))
+    world.drain()
+    assert "The best candidate is estimated to be 0.90x as fast" in world.run(run_id).message
+    assert world.run(run_id).message.endswith("Use compile (20.0 us on small).")
+
+
+def test_the_end_says_what_had_not_compiled(engine: Engine) -> None:
+    world, run_id = late_world(engine, "speed=0.4")
+    for _ in range(100):  # the look for late Baselines is never done
+        job = world.claim()
+        assert job is not None
+        world.work(job)
+        if world.run(run_id).status.ended:
+            break
+    assert world.run(run_id).message.endswith("Use eager (40.0 us on small); compile had not compiled yet.")
+
+
 def test_the_factor_of_each_workload_counts_by_its_weight(engine: Engine) -> None:
     shapes = Problem(
         name="two",
@@ -302,12 +337,18 @@ def test_the_factor_of_each_workload_counts_by_its_weight(engine: Engine) -> Non
     early = replace(whole, times=tuple(t for t in whole.times if t.mode == "eager"), pending=("compile",))
     world.settle_baseline(world.take(JobKind.BASELINE), early)
     world.work(world.take(JobKind.JUDGE))
+    with write_session(engine) as s:
+        values = {"combined": False, "speedup": 3.0, "low": 2.9, "high": 3.1}
+        run = s.get_one(RunRow, run_id)
+        s.add(WorkloadRatioRow(candidate_id=run.best_id, workload="wide", run_id=run_id, **values))
+    assert references(engine, run_id) == {"small": 1.0, "wide": 1.0}
     faster = tuple(
         replace(t, median_us=10.0) if (t.mode, t.workload) == ("compile", "wide") else t for t in whole.times
     )
     overtake(world, replace(whole, times=faster))
     (first,) = _candidates(engine, run_id)
     assert first.speedup == pytest.approx(3.0 * 0.5**0.75 * 0.25**0.25)
+    assert [references(engine, run_id)[name] for name in ("small", "wide")] == [0.5, 0.25]
 
 
 def test_a_mode_that_the_new_report_lost_is_compared_by_its_own_time(engine: Engine) -> None:
@@ -318,6 +359,13 @@ def test_a_mode_that_the_new_report_lost_is_compared_by_its_own_time(engine: Eng
     overtake(world, alone)
     (first,) = _candidates(engine, run_id)
     assert (first.speedup, first.outdated) == (1.5, True)
+
+
+def references(engine: Engine, run_id: str) -> dict[str, float | None]:
+    """The reference's speedup over the fastest Baseline, by Workload."""
+    with read_session(engine) as s:
+        found = workload_leaders.workload_leaders(s, s.get_one(RunRow, run_id))
+    return {name: one.reference for name, one in found.items()}
 
 
 def scaled(report: BaselineReport, factor: float) -> BaselineReport:

@@ -84,6 +84,15 @@ def test_an_outdated_elite_is_confirmed_only_where_no_time_is_left() -> None:
     assert Confirm(candidate_id="c2") not in decide(ripe, Random(1))
 
 
+def test_no_estimate_is_confirmed_while_it_is_being_timed_again() -> None:
+    under_way = elite(2, 1.5, outdated=True, retimed=True)
+    late = replace(STATE, elites=(under_way,), open_judgements=2, spend=Spend(candidates=50, wall_s=72.0))
+    assert decide(late, Random(1)) == []
+    given_up = replace(late, open_judgements=0)
+    assert decide(given_up, Random(1)) == [Confirm(candidate_id="c2")]
+    assert decide(replace(late, spend=Spend(wall_s=101.0)), Random(1)) == [Confirm(candidate_id="c2")], "it is owed"
+
+
 def test_it_is_told_by_number() -> None:
     decision = Retime(candidate_id="c2")
     assert candidate_ids(decision) == ("c2",)

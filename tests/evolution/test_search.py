@@ -51,9 +51,9 @@ configs = st.builds(
 )
 
 
-@given(budgets, configs, st.integers(0, 2**32), st.floats(0.5, 2.0), st.floats(0.1, 10.0))
+@given(budgets, configs, st.integers(0, 2**32), st.floats(0.5, 2.0), st.floats(0.1, 10.0), st.integers(0, 3))
 def test_every_search_ends_within_its_budget(
-    budget: Budget, config: RunConfig, seed: int, quality: float, judge_s: float
+    budget: Budget, config: RunConfig, seed: int, quality: float, judge_s: float, overtakes: int
 ) -> None:
     names = dict.fromkeys(config.proposers, quality)
     world = Simulation(
@@ -65,6 +65,7 @@ def test_every_search_ends_within_its_budget(
         usd=0.02,
         tokens=100,
         judge_s=judge_s,
+        overtakes=overtakes,
     )
     end = world.run()
     assert end.message
