@@ -130,6 +130,13 @@ def test_what_was_judged_while_a_baseline_came_is_judged_again(engine: Engine) -
     world.settle_baseline(looking, baseline(world.problem))
     with write_session(engine) as s:
         settle.settle_judge(s, judging, early)
+    (first,) = _candidates(engine, run_id)
+    assert (first.speedup, first.outdated) == (1.5, True)
+    with read_session(engine) as s:
+        told = [e.data for e in events.after(s, run_id, 0, limit=100) if e.kind == "evaluation.settled"]
+        assert [(e["speedup"], e["outdated"]) for e in told] == [(1.5, True)]
+        assert s.get_one(RunRow, run_id).best_speedup == 1.5
+        assert stat_of(s, first).reward == pytest.approx(judged_reward(1.5, None))
     world.drain()
     assert [c.speedup for c in _candidates(engine, run_id)] == [1.5]
 

@@ -114,6 +114,13 @@ def test_no_run_ends_without_the_confirmation_of_a_best_that_is_surely_faster_by
     assert decide(late, Random(1)) == [Confirm(candidate_id="c2")]
 
 
+def test_what_was_timed_over_the_right_baseline_is_confirmed_where_no_time_is_left() -> None:
+    """An H200's run of 60 s: 3.31x compile became 1.82x max-autotune two seconds later, and the next one has 1.93x."""
+    elites = (elite(3, 1.82, outdated=True), elite(4, 1.93))
+    late = replace(STATE, elites=elites, budget=Budget(wall_s=60.0), spend=Spend(candidates=4, wall_s=57.0))
+    assert decide(late, Random(1)) == [Confirm(candidate_id="c4")]
+
+
 def test_the_end_says_that_the_best_is_an_estimate() -> None:
     refused = replace(elite(2, 1.83, outdated=True), confirms=1)
     late = replace(STATE, elites=(refused,), spend=Spend(candidates=10, wall_s=101.0), baseline="max-autotune (26 us)")
