@@ -143,6 +143,7 @@ def _candidates(s: Session, run_id: str) -> Iterable[dict[str, Any]]:
             "build": row.build,
             "verdict": row.verdict,
             "speedup": row.speedup,
+            "outdated": row.outdated,
             "confirmed": row.confirmed,
         }
 

@@ -109,11 +109,16 @@ class _Player:
             resume_run(s, self.found.run_id)
 
     def _baseline_timed(self, s: Session, data: Mapping[str, Any]) -> None:
-        """Settle the Baselines as they were then: the recording has the last report, the event the fastest modes."""
+        """Settle the Baselines as they were then: the recording has the last report, the event the times by mode.
+
+        Events of early recordings have the fastest modes alone.
+        """
         last = from_json(BaselineReport, self.recording.run["baseline"])
-        kept = {(time.workload, time.mode): time for time in last.times}
+        alike = {time.workload: time for time in last.times}
         times = tuple(
-            replace(kept[name, one["mode"]], median_us=one["median_us"]) for name, one in data["fastest"].items()
+            replace(alike[name], mode=mode, median_us=median_us)
+            for name, best in data["fastest"].items()
+            for mode, median_us in data.get("times_us", {}).get(name, {best["mode"]: best["median_us"]}).items()
         )
         report = replace(last, times=times, pending=tuple(data.get("pending", ())))
         settle.settle_baseline(s, self._job(s, JobKind.BASELINE, None), report)

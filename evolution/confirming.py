@@ -17,6 +17,7 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """Return the elite to confirm now, or None. One at a time: each confirmation is against the current Champion.
 
     The best one is the fastest of those whose lower bound is above Champion and Baseline; else the fastest of all.
+    Speedups over the Baseline that is the fastest now come before estimates, which count at the end alone.
     During the search its lower bound must be above the Baseline, its speedup above the Champion's by MARGIN, no better
     one may have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be
     judged: then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time
@@ -27,6 +28,8 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     best = _best_fresh(state, outdated=final)
     if best is None or best.speedup <= _bar(state) * FINAL_MARGIN or _is_plateau(state, best):
         return None
+    if best.outdated and best.retimed and state.open_judgements:
+        return None  # it is being timed again
     if final:
         return best if confirmation_fits(state) or _is_owed(state, best) else None
     target = state.config.target_speedup
@@ -50,24 +53,25 @@ def _bar(state: SearchState) -> float:
 def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
     """Return the best elite that was never confirmed, in this Run or as the Champion.
 
-    The ratio of an outdated elite is over a slower Baseline than the others' ratios. With `outdated` the best of these
-    is returned if no other elite is surely faster and no Champion stands, whose ratio it could not be compared with.
+    The speedup of an outdated elite is an estimate. It counts with `outdated` alone, where no other elite is surely
+    faster.
     """
     standing = state.champion.hash if state.champion is not None else None
     fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
     current = [e for e in fresh if not e.outdated]
-    sure = [e for e in current if e.low > _bar(state)]
-    rest = fresh if outdated and state.champion is None else current
-    return max(sure or rest, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
+    wanted = fresh if outdated else current
+    sure = [e for e in current if e.low > _bar(state)] or [e for e in wanted if e.low > _bar(state)]
+    return max(sure or wanted, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
 
 
 def _is_owed(state: SearchState, best: Elite) -> bool:
     """Return True if it is surely faster than Champion and Baseline, and than all that were confirmed without success.
 
-    So a Run overruns its time for the best one alone, and ends after that.
+    By an estimate where no time was left to judge it again. So a Run overruns its time for the best one alone, and ends
+    after that.
     """
     tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
-    return not best.outdated and best.low > _bar(state) and best.speedup > max(tried, default=0.0)
+    return best.low > _bar(state) and best.speedup > max(tried, default=0.0)
 
 
 def _is_plateau(state: SearchState, best: Elite) -> bool:

@@ -36,7 +36,7 @@ def _line(decision: Decision, of: str) -> str:
             return f"propose {who} @{island}{f' from {of}' if of else ''}{mark}"
         case Confirm():
             return f"confirm {of}"
-        case Retime():
-            return f"retime {of}"
+        case Retime(first=first):
+            return f"retime {of}{' first' if first else ''}"
         case Finish():
             return f"finish {decision.reason.value}"

@@ -70,9 +70,20 @@ def finish(state: SearchState, why: EndReason, words: str) -> Finish:
     if why is EndReason.NO_PROPOSER or not state.judged_any:
         return Finish(reason=why, message=words)
     advice = f" Use {state.baseline}." if state.baseline else ""
-    best = max(state.elites, key=lambda elite: elite.speedup, default=None)
-    seen = f" The best candidate was {best.speedup:.2f}x as fast." if best is not None else ""
     return Finish(
         reason=EndReason.NO_IMPROVEMENT,
-        message=f"{words} No candidate was confirmed to be faster than the fastest baseline.{seen}{advice}",
+        message=f"{words} No candidate was confirmed to be faster than the fastest baseline.{_best(state)}{advice}",
     )
+
+
+def _best(state: SearchState) -> str:
+    """Return the best Candidate's speedup in words, and whether it is an estimate; "" if none passed."""
+    best = max(state.elites, key=lambda elite: elite.speedup, default=None)
+    if best is None:
+        return ""
+    if best.outdated:
+        return (
+            f" The best candidate is estimated to be {best.speedup:.2f}x as fast: it was timed against a slower"
+            " baseline, before the fastest one had compiled."
+        )
+    return f" The best candidate was {best.speedup:.2f}x as fast."

@@ -31,6 +31,8 @@ MIN_LOG_GAIN = 0.01
 """The inner search keeps its share while a Configuration may have this log gain over the fastest."""
 MAX_FAMILIES = 8
 """The inner search considers this many families, the fastest ones."""
+WORTH_RETIMING = 0.95
+"""An outdated elite is judged again if its speedup, an estimate, is above this: it may be faster than the Baseline."""
 _BREEDING = (Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 
@@ -132,9 +134,18 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
 
 
 def _retimed(state: SearchState) -> list[Retime]:
-    """Judge elites again that a later Baseline has overtaken, best first, as far as the budget allows."""
-    outdated = sorted((e for e in state.elites if e.outdated), key=lambda elite: (-elite.speedup, elite.candidate_id))
-    return [Retime(candidate_id=e.candidate_id) for n, e in enumerate(outdated) if spending.may_judge(state, n)]
+    """Judge elites again whose Baseline a later one has overtaken, best first, as far as the budget allows.
+
+    The Run's best comes before judgements that wait: knowing its speedup is worth more than another Candidate.
+    """
+    ranked = sorted(state.elites, key=lambda elite: (-elite.speedup, elite.candidate_id))
+    due = [e for e in ranked if e.outdated and not e.retimed and e.speedup > WORTH_RETIMING]
+    first = due[:1] if due[:1] == ranked[:1] and spending.may_retime_first(state) else []
+    found = [Retime(candidate_id=e.candidate_id, first=True) for e in first]
+    for elite in due[len(first) :]:
+        if spending.may_judge(state, len(found)):
+            found.append(Retime(candidate_id=elite.candidate_id))
+    return found
 
 
 def _propose_dispatch(state: SearchState, plan: _Plan, *, last: bool) -> None:

@@ -1,4 +1,4 @@
-"""Budgets: hard limits, checked before spending. Work in flight counts as already spent."""
+"""Budgets: hard limits, checked before spending. Work in flight counts as already spent, but see `may_retime_first`."""
 
 from __future__ import annotations
 
@@ -37,15 +37,30 @@ def _committed_s(state: SearchState) -> float:
 
 def may_judge(state: SearchState, more: int = 0) -> bool:
     """Return True if device and wall budgets allow one judgement on top of `more` that were decided just now."""
-    need = _committed_s(state) + (more + 1) * state.judge_s
+    return _fits(state, _committed_s(state) + (more + 1) * state.judge_s)
+
+
+def may_retime_first(state: SearchState) -> bool:
+    """Return True if device and wall budgets allow judging the best elite again, before judgements that wait.
+
+    Those need not fit behind it: they are not begun once a budget is used up.
+    """
+    under_way = sum(1 for elite in state.elites if elite.outdated and elite.retimed)
+    return _fits(state, state.open_confirms * reserve_s(state) + (under_way + 1) * state.judge_s)
+
+
+def _fits(state: SearchState, need_s: float) -> bool:
+    """Return True if device and wall budgets allow so many more seconds, and a confirmation after them."""
     if state.budget.device_s is not None:
         keep = kept_s(state, state.budget.device_s)
-        if state.spend.device_s >= state.budget.device_s or state.spend.device_s + need + keep > state.budget.device_s:
+        used_s = state.spend.device_s
+        if used_s >= state.budget.device_s or used_s + need_s + keep > state.budget.device_s:
             return False
     if state.budget.wall_s is not None:
         # Assume one device: with several, a Run stops a little early rather than without a confirmation.
         keep = kept_s(state, state.budget.wall_s)
-        if state.spend.wall_s >= state.budget.wall_s or state.spend.wall_s + need + keep > state.budget.wall_s:
+        used_s = state.spend.wall_s
+        if used_s >= state.budget.wall_s or used_s + need_s + keep > state.budget.wall_s:
             return False
     return True
 

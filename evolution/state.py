@@ -14,7 +14,8 @@ from evolution.types import Arm, Budget, Fault, RunConfig, Spend
 class Elite:
     """The fastest passed Candidate of one design: a family, or a source without Tunables.
 
-    Speedups are against the fastest Baseline; an `outdated` one is over a Baseline that is not the fastest any more.
+    Speedups are against the fastest Baseline; an `outdated` one is an estimate, since a later Baseline overtook the one
+    that it was timed against. `retimed` means that it was ordered since then to be timed again.
     `confirms` counts its confirmations; `confirmed` means that it was promoted; `repaired` that it is a broken kernel's
     repair.
     """
@@ -28,6 +29,7 @@ class Elite:
     confirms: int = 0
     confirmed: bool = False
     outdated: bool = False
+    retimed: bool = False
     repaired: bool = False
     hash: str = ""
 

@@ -300,9 +300,13 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retime:
-    """Decision: judge a Candidate again, since a later Baseline is faster than the one that it was judged against."""
+    """Decision: judge a Candidate again, since a later Baseline is faster than the one that it was judged against.
+
+    `first`: before judgements that wait, since it is the Run's best.
+    """
 
     candidate_id: str
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ from evolution.types import Operator
 class ApproachNote:
     """An earlier answer: the model's description and the judge's verdict ("" before it is judged).
 
-    `measurements` and `ratios` come from one judgement; there are none unless it PASSED.
+    `measurements` and `ratios` come from one judgement; there are none unless it PASSED. Where it is `outdated`,
+    `ratios` are estimates over a later Baseline.
     """
 
     number: int
@@ -28,6 +29,7 @@ class ApproachNote:
     speedup: float | None = None
     measurements: tuple[Measurement, ...] = ()
     ratios: tuple[Ratio, ...] = ()
+    outdated: bool = False
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -35,6 +37,7 @@ class ApproachNote:
 class ParentNote:
     """A parent: its source, the judge's findings, and its times with those of the Baseline from the same session.
 
+    Where it is `outdated`, `ratios` are estimates over a later Baseline.
     `relatives` are judged Candidates with other values of its Tunables. `plan` is what its model meant to do.
     """
 
@@ -47,6 +50,7 @@ class ParentNote:
     resources: Mapping[str, Any] = field(default_factory=dict)
     measurements: tuple[Measurement, ...] = ()
     ratios: tuple[Ratio, ...] = ()
+    outdated: bool = False
     configuration: Mapping[str, Any] = field(default_factory=dict)
     relatives: tuple[ApproachNote, ...] = ()
     plan: str = ""

@@ -152,7 +152,7 @@ def _guide(material: Material, how: str) -> tuple[str, ...]:
 
 def _approach_line(one: ApproachNote, names: set[str]) -> str:
     """Return one line for an earlier answer: its result and the model's description."""
-    measured = times.brief(one.measurements, one.ratios, names)
+    measured = times.brief(one.measurements, one.ratios, names, outdated=one.outdated)
     failed = f"{one.verdict} at {one.stage}: {textwrap.shorten(one.reason, REASON_CHARACTERS, placeholder=' ...')}"
     became = measured or (failed if one.verdict else "being judged")
     kind = f"{one.language}, {one.niche}" if one.niche and not one.said else one.language
@@ -161,7 +161,7 @@ def _approach_line(one: ApproachNote, names: set[str]) -> str:
 
 def _configuration_line(one: ApproachNote, names: set[str]) -> str:
     """Return one line for another Configuration of a parent."""
-    measured = times.brief(one.measurements, one.ratios, names)
+    measured = times.brief(one.measurements, one.ratios, names, outdated=one.outdated)
     return f"{settings(one.configuration) or 'as written'}: {measured or f'{one.verdict}: {one.reason}'}"
 
 

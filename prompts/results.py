@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evaluator.schema import to_json
-from evaluator.types import DeviceKind, Evaluation, Language, Problem, Verdict
+from evaluator.types import DeviceKind, Evaluation, Language, Problem, Ratio, Verdict
 from prompts import times
 from prompts.budget import clip
 from prompts.library import fill
@@ -20,8 +20,18 @@ _SAME_FOR_ALL_PASSED = frozenset({"checked_calls", "oracle", "skipped", "worst_e
 _BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
 
 
-def describe_results(evaluation: Evaluation, problem: Problem, device_kind: DeviceKind, language: Language) -> str:
-    """Return what a repair of this kernel needs: verdict, times, evidence. It names no held-out Workload."""
+def describe_results(
+    evaluation: Evaluation,
+    problem: Problem,
+    device_kind: DeviceKind,
+    language: Language,
+    *,
+    estimate: Ratio | None = None,
+) -> str:
+    """Return what a repair of this kernel needs: verdict, times, evidence. It names no held-out Workload.
+
+    `estimate` is the speedup over a Baseline that came after the Evaluation.
+    """
     shown = {one.name for one in problem.workloads_for(device_kind) if not one.held_out}
     parent = ParentNote(
         source="",
@@ -32,7 +42,10 @@ def describe_results(evaluation: Evaluation, problem: Problem, device_kind: Devi
         evidence=evaluation.evidence,
         resources=evaluation.resources,
         measurements=evaluation.measurements,
-        ratios=tuple(one for one in evaluation.speedups if one.against == "fastest"),
+        ratios=tuple(one for one in evaluation.speedups if one.against == "fastest")
+        if estimate is None
+        else (estimate,),
+        outdated=estimate is not None,
     )
     secret = {workload.name for workload in problem.workloads} - shown
     return fill("results", relatives=(), **results(parent, shown=shown, secret=secret, floors={}))

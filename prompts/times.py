@@ -52,8 +52,13 @@ def headline(ratios: Sequence[Ratio]) -> Ratio | None:
     return next((one for one in ratios if one.workload is None), None)
 
 
-def brief(measurements: Sequence[Measurement], ratios: Sequence[Ratio], shown: Collection[str]) -> str:
-    """Return a short text: "2.15 times the fastest baseline (a: 2.40 times, 161 us; b: 1.92 times, 170 us)"."""
+def brief(
+    measurements: Sequence[Measurement], ratios: Sequence[Ratio], shown: Collection[str], *, outdated: bool
+) -> str:
+    """Return a short text: "2.15 times the fastest baseline (a: 2.40 times, 161 us; b: 1.92 times, 170 us)".
+
+    It begins with "an estimated" for ratios that are `outdated`.
+    """
     whole = headline(ratios)
     parts = [
         f"{row.workload}: {f'{row.ratio.value:.2f} times, ' if row.ratio else ''}{units.time(row.time.median_us)}"
@@ -62,5 +67,5 @@ def brief(measurements: Sequence[Measurement], ratios: Sequence[Ratio], shown: C
     if whole is None:
         return "; ".join(parts)
     low, high = whole.interval.low, whole.interval.high
-    text = f"{whole.value:.2f} times the fastest baseline ({low:.2f} to {high:.2f})"
+    text = f"{'an estimated ' * outdated}{whole.value:.2f} times the fastest baseline ({low:.2f} to {high:.2f})"
     return f"{text}: {'; '.join(parts)}" if len(parts) > 1 else text

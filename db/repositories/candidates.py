@@ -42,6 +42,7 @@ LISTED = (
     CandidateRow.created_at,
     CandidateRow.niche,
     CandidateRow.elite,
+    CandidateRow.outdated,
     CandidateRow.configuration,
 )
 """The columns of `view`. Lists select these alone: no sources, and no session objects for hundreds of rows."""
@@ -80,6 +81,7 @@ def view(row: Listed) -> CandidateView:
         way=way_of(_arm(row)),
         niche=row.niche,
         elite=row.elite,
+        outdated=row.outdated,
         configuration=row.configuration,
     )
 

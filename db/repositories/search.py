@@ -58,6 +58,7 @@ _ELITES = (
         CandidateRow.confirms,
         CandidateRow.confirmed,
         CandidateRow.outdated,
+        CandidateRow.retimed,
         CandidateRow.operator,
         CandidateRow.hash,
     )
@@ -176,6 +177,7 @@ def _elite(row: Any) -> Elite:
         confirms=row.confirms,
         confirmed=row.confirmed,
         outdated=row.outdated,
+        retimed=row.retimed,
         repaired=row.operator == Operator.REPAIR,
         hash=row.hash,
     )
@@ -268,7 +270,7 @@ _WORDS: BoundedCache[str, str] = BoundedCache()
 
 
 def _baseline(s: Session, run: RunRow) -> str:
-    """Name the fastest Baselines: "max-autotune-no-cudagraphs (12.3 us on decode)"."""
+    """Name the fastest Baselines: "max-autotune-no-cudagraphs (12.3 us on decode)", and what still compiles."""
     row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
     if row is None or row.body is None:
         return ""
@@ -277,5 +279,7 @@ def _baseline(s: Session, run: RunRow) -> str:
         report = load_baseline(row.body)
         names = list(dict.fromkeys(time.workload for time in report.times))
         best = [report.fastest(name) for name in names]
-        _WORDS[key] = ", ".join(f"{time.mode} ({time_text(time.median_us)} on {time.workload})" for time in best)
+        words = ", ".join(f"{time.mode} ({time_text(time.median_us)} on {time.workload})" for time in best)
+        late = f"; {' and '.join(report.pending)} had not compiled yet" if report.pending else ""
+        _WORDS[key] = words + late
     return _WORDS[key]

@@ -16,8 +16,8 @@ from evaluator.types import BaselineReport, DeviceKind, Problem
 from evolution.state import RatedCandidate, WorkloadLeaders
 
 _Known = Mapping[str, tuple[float, float | None]]
-_KNOWN: BoundedCache[tuple[str, str, str | None], _Known] = BoundedCache()
-"""Weights and reference speeds of Workloads. Neither changes once the Baselines are timed."""
+_KNOWN: BoundedCache[tuple[str, str, str], _Known] = BoundedCache()
+"""Weights and reference speeds of Workloads, by Problem, device kind and report of Baselines."""
 
 _COLUMNS = (
     WorkloadRatioRow.workload,
@@ -59,7 +59,10 @@ def workload_leaders(s: Session, run: RunRow) -> dict[str, WorkloadLeaders]:
 
 
 def best_speedups(s: Session, run: RunRow, *, besides: str) -> dict[str, float]:
-    """Return the best speedup on each Workload of a Run by other elites, over the Baseline that is fastest now."""
+    """Return the best speedup on each Workload of a Run by other elites, as timed over the fastest Baseline.
+
+    Estimates are left out: a Candidate must not be called slower by one.
+    """
     found: dict[str, float] = {}
     for workload in _known(s, run) if run.best_id is not None else ():
         for combined in (False, True):  # the index begins with these: the first rows of each do
@@ -88,10 +91,10 @@ def _rated(row: object) -> RatedCandidate:
 
 
 def _known(s: Session, run: RunRow) -> _Known:
-    key = (run.problem_id, run.device_kind, run.baseline_id)
+    row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
+    key = (run.problem_id, run.device_kind, "" if row is None else f"{row.id} {row.settled_at}")
     if key not in _KNOWN:
         problem = from_json(Problem, s.get_one(ProblemRow, run.problem_id).body)
-        row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
         report = load_baseline(row.body) if row is not None and row.body is not None else None
         shown = [one for one in problem.workloads_for(DeviceKind(run.device_kind)) if not one.held_out]
         _KNOWN[key] = {one.name: (one.weight, _reference(report, one.name)) for one in shown}

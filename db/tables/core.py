@@ -229,7 +229,8 @@ FILTERS = ("verdict", "language", "confirmed", "island", "proposer", "model")
 class CandidateRow(Base):
     """Immutable source, and the results so far (verdict to `confirmed`), which settlements update.
 
-    An `outdated` speedup is over a Baseline that is not the fastest any more.
+    An `outdated` speedup was timed over a Baseline that is not the fastest any more: it is an estimate over the one
+    that is. `retimed` means that it was ordered since then to be timed again.
     """
 
     __tablename__ = "candidates"
@@ -275,6 +276,7 @@ class CandidateRow(Base):
     repairs: Mapped[int] = mapped_column(default=0)
     elite: Mapped[bool] = mapped_column(default=False)
     outdated: Mapped[bool] = mapped_column(default=False)
+    retimed: Mapped[bool] = mapped_column(default=False)
     confirms: Mapped[int] = mapped_column(default=0)
     confirmed: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime]

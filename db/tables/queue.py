@@ -20,7 +20,8 @@ are finished, and its statistics of states cannot show that.
 class JobRow(Base):
     """The queue. `state` is ready, held (its Run is paused), claimed, done or dead. `lease` names the present claim.
 
-    `request_id` is the HTTP request behind it, for the logs. `charged_s` is the estimate charged to its project,
+    An `urgent` one is claimed before the others of its project. `request_id` is the HTTP request behind it, for the
+    logs. `charged_s` is the estimate charged to its project,
     until it ends and its real duration is known.
     """
 
@@ -41,12 +42,13 @@ class JobRow(Base):
             postgresql_where=text("kind = 'advance' AND state IN ('ready', 'held')"),
         ),
         Index(
-            "ix_jobs_ready_confirm",
+            "ix_jobs_urgent",
             "queue",
+            "state",
             "project_id",
             "id",
-            sqlite_where=text("kind = 'confirm' AND state = 'ready'"),
-            postgresql_where=text("kind = 'confirm' AND state = 'ready'"),
+            sqlite_where=text("urgent = 1"),
+            postgresql_where=text("urgent"),
         ),
     )
 
@@ -58,6 +60,7 @@ class JobRow(Base):
     ordinal: Mapped[int]
     project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
     state: Mapped[Word]
+    urgent: Mapped[bool] = mapped_column(default=False)
     attempts: Mapped[int] = mapped_column(default=0)
     lease: Mapped[Id | None]
     lease_until: Mapped[datetime | None]

@@ -14,7 +14,7 @@ from db.tables.queue import JobRow
 from db.transitions.access.projects import charge
 from db.transitions.begin import emit_baselines, seek_baseline
 from db.transitions.events import emit
-from db.transitions.records.archive import outdate_elites
+from db.transitions.records.overtaken import outdate, rescale_report
 from db.transitions.work.enqueue import end_run, enqueue_advance, finish_job, held_s, look_again, retry_job
 from db.transitions.work.locks import lock_job, lock_problem, lock_runs
 from db.views.rows import Job
@@ -56,7 +56,7 @@ def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
 def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]:
     """Store a BaselineReport, and look again for modes that still compile. Judgements of its Runs may begin.
 
-    Where a later mode is the fastest, elites have to be timed again.
+    Where a later mode is the fastest, speedups so far become estimates over it, and elites are timed again.
     """
     row = lock_job(s, job)
     if row is None:
@@ -73,23 +73,22 @@ def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]
 
 
 def _store(s: Session, found: BaselineRow, known: BaselineReport | None, report: BaselineReport) -> list[Nudge]:
-    """Store a report and tell the Runs. Their waiting judgements are nudged."""
+    """Store a report and tell the Runs. Their waiting judgements are nudged.
+
+    Speedups of ended Runs become estimates too: pages still show them.
+    """
     found.state, found.settled_at = "timed", now(s)
     found.device_name, found.environment_key = report.device.name, report.environment.key
     found.body = store_baseline(s, found.id, report)
-    overtaken = known is not None and modes_of(known) != modes_of(report)
     nudges: list[Nudge] = [device_queue(DeviceKind(found.device_kind))]
-    for run in _going(s, RunRow.baseline_id == found.id):
-        emit_baselines(s, run, found.id, report, cached=False)
-        if overtaken:
-            outdate_elites(s, run)
-        nudges += enqueue_advance(s, run)
+    for run in lock_runs(s, RunRow.baseline_id == found.id):
+        scale = rescale_report(s, run, known, report) if known is not None else None
+        if scale is not None:
+            outdate(s, run, scale)
+        if not RunStatus(run.status).ended:
+            emit_baselines(s, run, found.id, report, cached=False, rescaled=scale.overall if scale else None)
+            nudges += enqueue_advance(s, run)
     return nudges
-
-
-def modes_of(report: BaselineReport) -> dict[str, str]:
-    """Return the fastest mode of each Workload."""
-    return {name: report.fastest(name).mode for name in sorted({t.workload for t in report.times})}
 
 
 def _going(s: Session, *conditions: object) -> list[RunRow]:

@@ -65,8 +65,8 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
                 nudges += _propose(s, run, decision)
             case Confirm():
                 nudges += _confirm(s, run, decision, state)
-            case Retime():
-                nudges += retime(s, run, s.get_one(CandidateRow, decision.candidate_id))
+            case Retime(candidate_id=id, first=first):
+                nudges += retime(s, run, s.get_one(CandidateRow, id), first=first)
             case Finish(reason=EndReason.NO_PROPOSER) if fault := _machine_fault(s, run):
                 message = f"No candidate could be made on this machine, see `warpwright doctor`: {fault}"
                 end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)

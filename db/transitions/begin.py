@@ -53,8 +53,13 @@ def seek_baseline(s: Session, run: RunRow) -> list[Nudge]:
     return [*nudges, *start(s, run)]
 
 
-def emit_baselines(s: Session, run: RunRow, baseline_id: str, report: BaselineReport, *, cached: bool) -> None:
-    """Tell a Run of its Baselines: the fastest ones, and modes that still compile."""
+def emit_baselines(
+    s: Session, run: RunRow, baseline_id: str, report: BaselineReport, *, cached: bool, rescaled: float | None = None
+) -> None:
+    """Tell a Run of its Baselines: the fastest ones, the times of all, and modes that still compile.
+
+    `rescaled` is the factor from the speedups so far to estimates over a Baseline that overtook the others.
+    """
     names = sorted({t.workload for t in report.times})
     best = {name: report.fastest(name) for name in names}
     emit(
@@ -64,6 +69,8 @@ def emit_baselines(s: Session, run: RunRow, baseline_id: str, report: BaselineRe
         baseline_id=baseline_id,
         device=report.device.name,
         fastest={name: {"mode": time.mode, "median_us": time.median_us} for name, time in best.items()},
+        times_us={name: {t.mode: t.median_us for t in report.times if t.workload == name} for name in names},
+        rescaled=rescaled,
         pending=list(report.pending),
         cached=cached,
     )

@@ -107,6 +107,8 @@ def _revive(s: Session, run: RunRow) -> list[Nudge]:
         )
     for candidate in _unconfirmed(s, run):
         candidate.confirms = 0
+    outdated = CandidateRow.run_id == run.id, CandidateRow.outdated
+    s.execute(update(CandidateRow).where(*outdated).values(retimed=False))
     return nudges
 
 

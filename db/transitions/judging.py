@@ -13,7 +13,6 @@ from db.ids import new_id
 from db.packing import clean, store_evaluation
 from db.queues import JobKind, Nudge
 from db.repositories import champions
-from db.repositories.work.jobs import baseline_of
 from db.tables.core import CandidateRow, ChampionRow, EvaluationRow, RunRow
 from db.tables.queue import JobRow
 from db.transitions.access.projects import charge
@@ -22,6 +21,7 @@ from db.transitions.events import emit
 from db.transitions.records.archive import IMPROVEMENT, refresh_best, refresh_elite
 from db.transitions.records.arms import stat_of
 from db.transitions.records.history import count_evaluation, record_best, record_champion, record_device_use
+from db.transitions.records.overtaken import rescale_evaluation, scale_speedups
 from db.transitions.records.ratios import drop_ratios, store_ratios
 from db.transitions.work.enqueue import end_run, enqueue_advance, enqueue_job, finish_job, retry_job
 from db.transitions.work.locks import lock_job, lock_problem, lock_run
@@ -128,8 +128,10 @@ def store_verdict(
         return _our_fault(s, run, candidate, found)
     run.faults = 0
     _describe(candidate, evaluation)
-    candidate.outdated = passed and (candidate.speedup or 0.0) > 1.0 and _is_overtaken(s, run, evaluation)
     store_ratios(s, candidate, evaluation)
+    scale = rescale_evaluation(s, run, evaluation)
+    if scale is not None:
+        scale_speedups(s, run, scale, CandidateRow.id == candidate.id)
     refresh_elite(s, candidate)
     refresh_best(s, run)
     record_best(s, run)
@@ -150,16 +152,9 @@ def store_verdict(
     return enqueue_advance(s, run)
 
 
-def _is_overtaken(s: Session, run: RunRow, evaluation: Evaluation) -> bool:
-    """Tell whether another Baseline has become the fastest on a Workload while a Candidate was judged."""
-    report = baseline_of(s, run)
-    if report is None:
-        return False
-    timed = {m.workload: {time.mode for time in m.baselines} for m in evaluation.measurements}
-    return any(report.fastest(name).mode not in modes for name, modes in timed.items() if modes)
-
-
 def _describe(candidate: CandidateRow, evaluation: Evaluation) -> None:
+    """Take over a result: its speedup is over the Baselines of its own session, so it is not outdated."""
+    candidate.outdated = candidate.retimed = False
     candidate.verdict, candidate.stage, candidate.reason = (
         evaluation.verdict,
         evaluation.stage,
@@ -195,6 +190,7 @@ def _tell(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow
         stage=found.stage,
         reason=found.reason,
         speedup=candidate.speedup,
+        outdated=candidate.outdated,
         elite=candidate.elite,
         **more,
     )
@@ -265,13 +261,15 @@ def enqueue_confirmation(s: Session, run: RunRow, candidate: CandidateRow, again
     )
 
 
-def retime(s: Session, run: RunRow, candidate: CandidateRow) -> list[Nudge]:
-    """Have a Candidate judged again, against Baselines of which a later one is faster."""
-    candidate.outdated = False
+def retime(s: Session, run: RunRow, candidate: CandidateRow, *, first: bool) -> list[Nudge]:
+    """Have a Candidate judged again, against Baselines of which a later one is faster; `first`: before waiting work.
+
+    Its speedup stays an estimate until then.
+    """
+    candidate.retimed = True
     again = add_evaluation(s, run, candidate, kind="judge", state="judging")
-    return enqueue_job(
-        s, JobKind.JUDGE, again.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
-    )
+    kind = DeviceKind(run.device_kind)
+    return enqueue_job(s, JobKind.JUDGE, again.id, project_id=run.project_id, device_kind=kind, run=run, urgent=first)
 
 
 def make_champion(

@@ -29,6 +29,7 @@ class ProblemView:
 class CandidateView:
     """A stored Candidate without its source. `speedup` is the newest judged headline against the fastest Baseline.
 
+    `outdated`: that is an estimate, since a later Baseline overtook the one that it was timed against.
     `way` is how its model wrote it: "slots" of a block, "edits" of a parent, or a whole "file"; "" without a model.
     """
 
@@ -52,6 +53,7 @@ class CandidateView:
     way: str = ""
     niche: str = ""
     elite: bool = False
+    outdated: bool = False
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -209,7 +211,10 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milestone:
-    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted."""
+    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted.
+
+    Other speedups are over the Baselines that had compiled by then; where a later one was faster, an estimate follows.
+    """
 
     candidate_id: str
     number: int

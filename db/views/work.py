@@ -136,8 +136,8 @@ class ParentView:
     """A parent as a Proposer sees it: source, the judge's result, and its speed.
 
     `measurements` and `ratios` are of one judging, its newest, so they agree with each other; the times in a Baseline
-    report are of another session. `relatives` are the other judged configurations of its Tunables. `plan` is what its
-    model said it would do.
+    report are of another session. Where it is `outdated`, `ratios` are estimates over a later Baseline. `relatives` are
+    the other judged configurations of its Tunables. `plan` is what its model said it would do.
     """
 
     candidate_id: str
@@ -150,6 +150,7 @@ class ParentView:
     resources: Mapping[str, Any] = field(default_factory=dict)
     measurements: tuple[Measurement, ...] = ()
     ratios: tuple[Ratio, ...] = ()
+    outdated: bool = False
     configuration: Mapping[str, Any] = field(default_factory=dict)
     relatives: tuple[Approach, ...] = ()
     plan: str = ""
@@ -173,7 +174,8 @@ class Approach:
 
     `verdict` is None while it is being judged.
 
-    `measurements` and `ratios` (against "fastest") are of its newest judging; there are none unless it PASSED.
+    `measurements` and `ratios` (against "fastest") are of its newest judging; there are none unless it PASSED. Where it
+    is `outdated`, `ratios` are estimates over a later Baseline.
     """
 
     number: int
@@ -186,6 +188,7 @@ class Approach:
     speedup: float | None = None
     measurements: tuple[Measurement, ...] = ()
     ratios: tuple[Ratio, ...] = ()
+    outdated: bool = False
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
 

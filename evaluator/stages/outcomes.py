@@ -48,10 +48,7 @@ def passed(
     if headline is None:
         reason = "right on every check; not timed, because this device only interprets the language"
     else:
-        # A confirmation waits for all Baselines.
-        late = trial.baseline.pending if trial.baseline is not None and trial.clock.stage is not Stage.CONFIRM else ()
-        so_far = f" so far ({', '.join(late)} still compiling)" if late else ""
-        reason = f"right on every check; {headline.value:.2f}x the fastest baseline{so_far}"
+        reason = f"right on every check; {headline.value:.2f}x the fastest baseline{_so_far(trial)}"
     reason = f"{reason}; {note}" if note else reason
     return Evaluation(
         verdict=Verdict.PASSED,
@@ -72,6 +69,12 @@ def passed(
     )
 
 
+def _so_far(trial: Trial) -> str:
+    """Return in words the Baselines that still compile, which may be faster. A confirmation waits for all."""
+    late = trial.baseline.pending if trial.baseline is not None and trial.clock.stage is not Stage.CONFIRM else ()
+    return f" so far ({', '.join(late)} still compiling)" if late else ""
+
+
 def slower(trial: Trial, origin: Origin, screened: Screened, report: Report, times: Times) -> Evaluation:
     """Return the Evaluation of a Candidate that is right on the first checks and clearly slower.
 
@@ -82,7 +85,7 @@ def slower(trial: Trial, origin: Origin, screened: Screened, report: Report, tim
     ratio = found.speedup("fastest")
     assert ratio is not None  # every shown Workload was timed
     checks = sum(report.checked.values())
-    speed = f"{ratio.value:.2f}x the fastest baseline"
+    speed = f"{ratio.value:.2f}x the fastest baseline{_so_far(trial)}"
     if trial.best:
         speed += f"; the best so far has {_overall(trial):.2f}x"
     return replace(found, reason=f"right on {checks} checks, slower: {speed}")

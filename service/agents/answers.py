@@ -8,20 +8,26 @@ from pydantic import BaseModel, Field
 
 
 class Speedup(BaseModel):
-    """Times as fast as the fastest baseline, with its confidence interval. Unconfirmed ones are not proved."""
+    """Times as fast as the fastest baseline, with its confidence interval. Unconfirmed ones are not proved.
+
+    Outdated ones are estimates: they were timed against a baseline that a later one overtook.
+    """
 
     value: float
     low: float
     high: float
     confirmed: bool
+    outdated: bool = False
 
     @classmethod
-    def read(cls, ratio: dict[str, Any] | None, *, confirmed: bool) -> Speedup | None:
+    def read(cls, ratio: dict[str, Any] | None, *, confirmed: bool, outdated: bool = False) -> Speedup | None:
         """Convert a Ratio of the API."""
         if ratio is None:
             return None
         interval = ratio["interval"]
-        return cls(value=ratio["value"], low=interval["low"], high=interval["high"], confirmed=confirmed)
+        return cls(
+            value=ratio["value"], low=interval["low"], high=interval["high"], confirmed=confirmed, outdated=outdated
+        )
 
 
 class Workload(BaseModel):

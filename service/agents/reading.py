@@ -11,7 +11,7 @@ import anyio.to_thread
 from db.engine import read_session
 from db.repositories import memory, problems, runs
 from evaluator.schema import from_json
-from evaluator.types import DeviceKind, Evaluation, Language, Problem
+from evaluator.types import DeviceKind, Evaluation, Language, Problem, Ratio
 from prompts import Rules, describe_results, describe_rules
 from prompts.redact import without_held_out
 from service.agents.answers import Judgement, RunState, Speedup, Workload
@@ -69,7 +69,9 @@ def _decisive(record: dict[str, Any], every: Sequence[dict[str, Any]]) -> dict[s
     return confirmed[-1] if confirmed else record
 
 
-def judgement_of(run: dict[str, Any], record: dict[str, Any], every: Sequence[dict[str, Any]]) -> Judgement:
+def judgement_of(
+    run: dict[str, Any], record: dict[str, Any], every: Sequence[dict[str, Any]], candidate: dict[str, Any]
+) -> Judgement:
     """Return the result of a submitted kernel, without its evidence."""
     shown = _decisive(record, every)
     champion = run["champion_id"] == record["candidate_id"]
@@ -77,6 +79,8 @@ def judgement_of(run: dict[str, Any], record: dict[str, Any], every: Sequence[di
     state = "confirming" if record["state"] == "settled" and not ended else record["state"]
     ratios = (shown["result"] or {}).get("speedups", ())
     headline = next((one for one in ratios if one["against"] == "fastest" and one["workload"] is None), None)
+    if candidate["outdated"]:
+        headline = candidate["speedup"]
     told = Judgement(
         evaluation_id=record["id"],
         candidate_id=record["candidate_id"],
@@ -85,7 +89,7 @@ def judgement_of(run: dict[str, Any], record: dict[str, Any], every: Sequence[di
         verdict=shown["verdict"],
         stage=shown["stage"],
         reason=shown["reason"] or run["message"],
-        speedup=Speedup.read(headline, confirmed=champion),
+        speedup=Speedup.read(headline, confirmed=champion, outdated=candidate["outdated"]),
         champion=champion,
         evidence="",
         next="",
@@ -112,7 +116,7 @@ async def describe(
     told: Judgement,
     record: dict[str, Any],
     every: Sequence[dict[str, Any]],
-    language: str,
+    candidate: dict[str, Any],
 ) -> str:
     """Return the evidence of a judgement in words, as the search's own models get it; "" where there is none."""
     shown = _decisive(record, every)
@@ -125,7 +129,9 @@ async def describe(
 
     problem = await anyio.to_thread.run_sync(read)
     evaluation = from_json(Evaluation, shown["result"])
-    return describe_results(evaluation, problem, DeviceKind(record["device_kind"]), Language(language))
+    kind, language = DeviceKind(record["device_kind"]), Language(candidate["language"])
+    estimate = from_json(Ratio, candidate["speedup"]) if candidate["outdated"] else None
+    return describe_results(evaluation, problem, kind, language, estimate=estimate)
 
 
 def state_of(
@@ -139,7 +145,7 @@ def state_of(
     if crowned is not None:
         speedup = Speedup.read(crowned["against_fastest"], confirmed=True)
     else:
-        speedup = Speedup.read(best["speedup"], confirmed=False) if best else None
+        speedup = Speedup.read(best["speedup"], confirmed=False, outdated=best["outdated"]) if best else None
     lines = (line_of(one["kind"], one["data"]) for one in events)
     return RunState(
         run_id=run["id"],

@@ -122,7 +122,7 @@ class Tools:
                     device=one["device_kind"],
                     status=one["status"],
                     end_reason=one["end_reason"],
-                    speedup=Speedup.read(one["speedup"], confirmed=one["confirmed"]),
+                    speedup=Speedup.read(one["speedup"], confirmed=one["confirmed"], outdated=one["outdated"]),
                 )
                 for one in runs["items"]
             ],
@@ -175,8 +175,8 @@ class Tools:
         record = await caller.get(f"/evaluations/{evaluation_id}")
         every = await caller.get(f"/candidates/{record['candidate_id']}/evaluations")
         candidate = await caller.get(f"/candidates/{record['candidate_id']}")
-        told = judgement_of(run, record, every["items"])
-        told.evidence = await describe(self._context, caller.who, told, record, every["items"], candidate["language"])
+        told = judgement_of(run, record, every["items"], candidate)
+        told.evidence = await describe(self._context, caller.who, told, record, every["items"], candidate)
         return told
 
     async def _wait(self, ctx: ToolContext, caller: Caller, run_id: str, read: Any, wait_s: float) -> dict[str, Any]:
@@ -278,7 +278,9 @@ class Tools:
         return Kernel(
             candidate_id=candidate_id,
             language=candidate["language"],
-            speedup=Speedup.read(ratio, confirmed=champion is not None),
+            speedup=Speedup.read(
+                ratio, confirmed=champion is not None, outdated=champion is None and candidate["outdated"]
+            ),
             text=text,
             next="Save a file and use its ModelNew in place of Model; python FILE --check checks it there."
             if form == "file"

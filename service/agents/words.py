@@ -19,7 +19,8 @@ def line_of(kind: str, data: Mapping[str, Any]) -> str:
             return f"the reference is refused: {data.get('reason', '')}"
         case "baseline.timed":
             modes = sorted({str(one["mode"]) for one in (data.get("fastest") or {}).values()})
-            return f"baselines timed: {', '.join(modes)} to beat" if modes else "baselines are being timed"
+            late = "; speedups so far are estimates over it" if data.get("rescaled") else ""
+            return f"baselines timed: {', '.join(modes)} to beat{late}" if modes else "baselines are being timed"
         case "candidate.created":
             return f"candidate {data.get('number')} ({data.get('proposer', '')}) was made"
         case "candidate.confirming":
@@ -37,4 +38,6 @@ def _verdict(data: Mapping[str, Any]) -> str:
     speedup = data.get("speedup")
     if data.get("verdict") != "PASSED":
         return f"{data.get('verdict')} ({data.get('reason', '')})"
-    return f"PASSED, {speedup:.2f} times the fastest baseline" if speedup is not None else "PASSED"
+    if speedup is None:
+        return "PASSED"
+    return f"PASSED, {'estimated at ' if data.get('outdated') else ''}{speedup:.2f} times the fastest baseline"

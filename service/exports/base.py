@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, WorkloadFacts
+from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Ratio, WorkloadFacts
 
 Subject = TypeVar("Subject")
 
@@ -39,6 +39,7 @@ class Format(Generic[Subject]):
 class Export:
     """A kernel with its evidence. `evaluation` speaks for the Candidate: its confirmation if it has one.
 
+    `estimate` is set if a later Baseline overtook the one that the Evaluation timed: the speedup over that one.
     `facts` are the Admission's, from which the guard knows the domain; without any, the file always falls back to the
     reference.
     """
@@ -52,6 +53,7 @@ class Export:
     facts: tuple[WorkloadFacts, ...]
     dated: str
     proposed_by: str
+    estimate: Ratio | None = None
 
 
 def file_stem(problem_name: str, device_kind: DeviceKind) -> str:

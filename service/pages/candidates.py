@@ -15,6 +15,7 @@ from evaluator.types import Evaluation, Verdict
 from service.context import Ctx
 from service.errors import NotFound
 from service.exports import DEFAULT
+from service.exports.parts.header import fastest_modes
 from service.http.answering import CandidateId, checked_id, refusals
 from service.identity.principal import Principal, Reads
 from service.pages.gates import flat, report, why_not
@@ -52,6 +53,7 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
         times = workload_times(official, held_out, facts) if official is not None else ()
         values |= {
             "official": official,
+            "timed_against": fastest_modes(official) if official is not None else "",
             "resources": tuple(flat(official.resources))[:MOST_RESOURCES] if official is not None else (),
             "times": times,
             "roofs": rooflines(times),

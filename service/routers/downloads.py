@@ -181,6 +181,7 @@ def collect(who: Principal, session: Session, candidate_id: str, device_kind: De
         device_kind=device_kind,
         evaluation=evaluation,
         confirmed=view.confirmed and evaluation is not None and evaluation.stage is Stage.CONFIRM,
+        estimate=view.speedup if view.outdated else None,
         facts=problems.facts(session, view.problem_id, device_kind),
         dated=view.created_at,
         proposed_by=" ".join(part for part in (view.proposer, view.model, f"({view.operator})") if part),

@@ -105,17 +105,27 @@ class ProblemPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary(Run):
-    """A Run as lists show it: with its Problem's name, and the speedup of its champion, else of its best Candidate."""
+    """A Run as lists show it: with its Problem's name, and the speedup of its champion, else of its best Candidate.
+
+    `outdated`: that is an estimate, since a later Baseline overtook the one that it was timed against.
+    """
 
     problem_name: str
     speedup: Ratio | None
     confirmed: bool
+    outdated: bool = False
 
     @classmethod
     def of(cls, run: Run, problem_name: str, champion: ChampionView | None, best: CandidateView | None) -> RunSummary:
         speedup = champion.against_fastest if champion else best.speedup if best else None
         values = {name: getattr(run, name) for name in Run.__dataclass_fields__}
-        return cls(**values, problem_name=problem_name, speedup=speedup, confirmed=champion is not None)
+        return cls(
+            **values,
+            problem_name=problem_name,
+            speedup=speedup,
+            confirmed=champion is not None,
+            outdated=champion is None and best is not None and best.outdated,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,8 @@ def test_confirmations_are_claimed_first(engine: Engine) -> None:
         s.add(
             JobRow(
                 id=first.id + "z", kind=JobKind.CONFIRM, queue=first.queue, subject_id="eval_x", ordinal=1,
-                project_id=first.project_id, state="ready", created_at=first.created_at, nudged_at=first.nudged_at,
+                project_id=first.project_id, state="ready", urgent=True, created_at=first.created_at,
+                    nudged_at=first.nudged_at,
             )
         )  # fmt: skip
     job = world.claim()

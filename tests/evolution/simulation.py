@@ -11,7 +11,7 @@ from evolution.bandit import judged_reward
 from evolution.search import decide
 from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.tunables import key_of
-from evolution.types import Arm, Budget, Confirm, Decision, Finish, Propose, RunConfig, Spend
+from evolution.types import Arm, Budget, Confirm, Decision, Finish, Propose, Retime, RunConfig, Spend
 
 TUNABLES = {"BLOCK": (1, 2, 4), "UNROLL": (1, 2)}
 
@@ -28,6 +28,7 @@ class Simulation:
     usd: float = 0.0
     tokens: int = 0
     judge_s: float = 1.0
+    overtakes: int = 0
     spend: Spend = field(default_factory=Spend)
     flight: list[Decision] = field(default_factory=list)
     elites: dict[str, Elite] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Simulation:
             budget=self.budget,
             spend=self.spend,
             open_proposals=sum(isinstance(d, Propose) for d in self.flight),
+            open_judgements=sum(isinstance(d, Retime) for d in self.flight),
             open_confirms=sum(isinstance(d, Confirm) for d in self.flight),
             elites=tuple(self.elites.values()),
             broken=tuple(self.broken[::-1][:8]),
@@ -76,10 +78,23 @@ class Simulation:
                 self._start(decision)
             assert self.flight, "nothing is in flight and the search did not end"
             self._settle(self.flight.pop(self.rng.randrange(len(self.flight))))
+            if self.overtakes and self.elites and self.rng.random() < 0.1:
+                self._overtake()
         raise AssertionError("the search never ended")
+
+    def _overtake(self) -> None:
+        """Make speedups estimates over a later Baseline, but those that were confirmed."""
+        self.overtakes -= 1
+        for key, elite in self.elites.items():
+            if not elite.confirms:
+                scaled = {"speedup": elite.speedup * 0.8, "low": elite.low * 0.8}
+                self.elites[key] = replace(elite, **scaled, outdated=True, retimed=False)
 
     def _start(self, decision: Decision) -> None:
         self.flight.append(decision)
+        if isinstance(decision, Retime):
+            key, elite = self._elite(decision.candidate_id)
+            self.elites[key] = replace(elite, retimed=True)
         if isinstance(decision, Propose):
             self._spend(candidates=1)
             stats = self.arms.get(decision.arm, ArmStats(arm=decision.arm))
@@ -88,6 +103,9 @@ class Simulation:
                 key = key_of(decision.hint["configuration"])
                 assert key not in self.tried.get(decision.hint["family"], set()), "a Configuration was asked for twice"
                 self.tried.setdefault(decision.hint["family"], set()).add(key)
+
+    def _elite(self, candidate_id: str) -> tuple[str, Elite]:
+        return next((key, one) for key, one in self.elites.items() if one.candidate_id == candidate_id)
 
     def _families(self) -> tuple[Family, ...]:
         return tuple(
@@ -108,6 +126,11 @@ class Simulation:
     def _settle(self, decision: Decision) -> None:
         if isinstance(decision, Propose):
             self._proposed(decision)
+        elif isinstance(decision, Retime):
+            self._spend(device_s=self.judge_s, wall_s=self.judge_s)
+            for key, elite in self.elites.items():
+                if elite.candidate_id == decision.candidate_id:
+                    self.elites[key] = replace(elite, outdated=False, retimed=False)
         elif isinstance(decision, Confirm):
             elite = next((e for e in self.elites.values() if e.candidate_id == decision.candidate_id), None)
             cost = self.judge_s * 4
@@ -116,7 +139,7 @@ class Simulation:
                 return
             key = next(key for key, one in self.elites.items() if one is elite)
             good = elite.speedup > 1.01
-            self.elites[key] = replace(elite, confirms=elite.confirms + 1, confirmed=good)
+            self.elites[key] = replace(elite, confirms=elite.confirms + 1, confirmed=good, outdated=False)
             if good:
                 self.champion = StandingChampion(
                     candidate_id=elite.candidate_id, hash=elite.hash, speedup=elite.speedup, own=True
@@ -195,5 +218,10 @@ def check(state: SearchState, decisions: list[Decision]) -> None:
                 assert decision.arm in (SEED, TUNER) or decision.arm.proposer in state.config.proposers
                 stats = next((a for a in state.arms if a.arm == decision.arm), None)
                 assert stats is None or not stats.exhausted
+            case Retime():
+                elite = next(e for e in state.elites if e.candidate_id == decision.candidate_id)
+                assert elite.outdated
+                assert not elite.retimed
+                assert not decision.first or elite.speedup == max(e.speedup for e in state.elites)
             case Confirm():
                 assert any(e.candidate_id == decision.candidate_id for e in state.elites)

@@ -51,9 +51,9 @@ configs = st.builds(
 )
 
 
-@given(budgets, configs, st.integers(0, 2**32), st.floats(0.5, 2.0), st.floats(0.1, 10.0))
+@given(budgets, configs, st.integers(0, 2**32), st.floats(0.5, 2.0), st.floats(0.1, 10.0), st.integers(0, 3))
 def test_every_search_ends_within_its_budget(
-    budget: Budget, config: RunConfig, seed: int, quality: float, judge_s: float
+    budget: Budget, config: RunConfig, seed: int, quality: float, judge_s: float, overtakes: int
 ) -> None:
     names = dict.fromkeys(config.proposers, quality)
     world = Simulation(
@@ -65,6 +65,7 @@ def test_every_search_ends_within_its_budget(
         usd=0.02,
         tokens=100,
         judge_s=judge_s,
+        overtakes=overtakes,
     )
     end = world.run()
     assert end.message
@@ -225,19 +226,17 @@ def test_what_is_surely_faster_is_confirmed_not_the_luckiest() -> None:
     assert decide(unsure, Random(0)) == [Confirm(candidate_id="cand_1")], "the last chance is taken all the same"
 
 
-def test_a_ratio_over_a_slower_baseline_is_not_compared_with_others() -> None:
-    over_eager, over_compiled = elite(1, 6.0, outdated=True), elite(2, 1.4)
-    state = changed(SPENT, elites=(over_eager, over_compiled))
+def test_an_estimate_comes_after_what_is_surely_faster() -> None:
+    estimated, timed = elite(1, 1.9, outdated=True), elite(2, 1.4)
+    state = changed(SPENT, elites=(estimated, timed))
     found = elite_to_confirm(state, final=True)
     assert found is not None
     assert found.number == 2
-    alone = elite_to_confirm(changed(state, elites=(over_eager,)), final=True)
-    assert alone is not None
-    assert alone.number == 1
     champion = StandingChampion(candidate_id="cand_2", hash="h2", speedup=1.4, own=True)
-    beside = changed(state, elites=(over_eager, over_compiled), champion=champion)
-    assert elite_to_confirm(beside, final=True) is None
-    assert owed_confirmation(beside) is None
+    for other in (changed(state, elites=(estimated,)), changed(state, champion=champion)):
+        assert elite_to_confirm(other, final=True) == owed_confirmation(other) == estimated
+    faster = StandingChampion(candidate_id="cand_2", hash="h2", speedup=2.4, own=True)
+    assert owed_confirmation(changed(state, champion=faster)) is None
 
 
 def test_time_for_the_last_confirmation_is_reserved() -> None:

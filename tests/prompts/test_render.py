@@ -116,6 +116,7 @@ FAST = ApproachNote(
 FAILED = ApproachNote(
     number=3, language="cpp", niche="", verdict="BUILD_ERROR", stage="build", reason="no such intrinsic", said="Wider."
 )
+ESTIMATED = replace(FAST, number=5, outdated=True)
 PENDING = ApproachNote(number=4, language="cpp", niche="", verdict="", said="Two rows at once.")
 GOOD = replace(
     PARENT,
@@ -541,3 +542,11 @@ def test_the_fastest_baselines_kernel_is_shown_and_shortened_before_it_goes() ->
     assert "def fused()" in shorter.user
     assert {"remembered", "compiled"} <= set(shorter.shortened)
     assert "What compile made" not in render(base, tokens=20000).user
+
+
+def test_a_speedup_over_a_baseline_that_was_overtaken_is_called_an_estimate() -> None:
+    parents = (replace(GOOD, outdated=True),)
+    text = render(replace(material(Operator.REWRITE), parents=parents, approaches=(ESTIMATED,)), tokens=20000).user
+    assert "It passed, by estimate 1.500 times as fast as the fastest baseline" in text
+    assert "That one compiled after this kernel was timed beside a slower one" in text
+    assert "- answer 5 (cpp): an estimated 1.30 times the fastest baseline" in text

@@ -242,6 +242,16 @@ def test_what_is_not_confirmed_is_not_called_confirmed() -> None:
     assert "baseline, confirmed" not in text
 
 
+def test_a_speedup_over_a_baseline_that_was_overtaken_is_called_an_estimate() -> None:
+    estimate = Ratio(against="fastest", value=1.25, interval=Interval(low=1.2, high=1.3))
+    text = build(dataclasses.replace(export(RIGHT), confirmed=False, estimate=estimate))
+    assert "estimated at 1.25 x the fastest baseline; it was judged once,\nagainst compile, before" in text
+    assert "NOT confirmed" in text
+    assert "estimated  1.250 x against the fastest baseline, 1.200 to 1.300" in text
+    assert "x against compile, no longer the fastest baseline, 0.95 interval" in text
+    assert "the fastest baseline (compile)" not in text
+
+
 def test_the_file_imports_nothing_but_torch_and_the_standard_library() -> None:
     tree = ast.parse(build(export(RIGHT)))
     modules = {

@@ -114,6 +114,7 @@ class FakeApi:
     known_keys: list[str] = field(default_factory=list)
     outcomes: list[str] = field(default_factory=list)
     archive: bytes = b""
+    stages: list[str] = field(default_factory=lambda: ["timing", "confirm"])  # of the second candidate's evaluations
     breaks: list[int] = field(default_factory=list)
     refuse: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -163,7 +164,7 @@ class FakeApi:
             return {"items": self.candidates, "next_cursor": None}
         if path.endswith("/evaluations"):
             judged = path == f"{base}/candidates/cand_2/evaluations"
-            items = [evaluation_object("timing"), evaluation_object("confirm")] if judged else []
+            items = [evaluation_object(stage) for stage in self.stages] if judged else []
             return {"items": [record_object(item) for item in items], "next_cursor": None}
         if path == f"{base}/leaderboard":
             device = query.get("device", [""])[0]

@@ -22,6 +22,7 @@ from tests.warpwright.fake_api import (
     candidate_object,
     champion_object,
     event_object,
+    ratio,
     run_object,
     run_summary,
 )
@@ -150,6 +151,33 @@ def test_an_unbeaten_champion_of_an_earlier_run_is_saved(
     assert "against the fastest baseline: 1.50x" in shown.out
     assert "not proved faster" not in shown.err
     assert problem.with_name("best.py").read_text(encoding="utf-8") == "# the champion on cpu\n"
+
+
+def test_a_speedup_over_a_baseline_that_was_overtaken_is_called_an_estimate(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    api.run = run_object(champion_id=None, end_reason="no_improvement", message="Nothing was confirmed.")
+    api.candidates = [candidate_object(2, "PASSED", confirmed=False, outdated=True, speedup=ratio(1.1))]
+    api.stages = ["timing"]
+    assert optimize(api, problem) == ExitCode.NO_IMPROVEMENT
+    shown = capfd.readouterr()
+    lines = shown.out.splitlines()
+    assert "against compile, no longer the fastest baseline: 1.50x, 95 % interval 1.40x to 1.60x" in lines
+    assert (
+        "against the fastest baseline: about 1.10x, 95 % interval 1.00x to 1.20x; an estimate, since that one compiled "
+        "after this timing"
+    ) in lines
+    assert "against the fastest then" in shown.out
+    assert "against the fastest baseline: 1.50x" not in shown.out
+    assert "It was timed before the fastest baseline had compiled" in shown.err
+    assert commands.run(["candidates", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert "estimated" in capfd.readouterr().out
+
+
+def test_the_list_of_runs_tells_estimates(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    api.runs = [run_summary(1, confirmed=False, outdated=True)]
+    assert commands.run(["runs", "--server", api.url]) == ExitCode.OK
+    assert "estimated" in capfd.readouterr().out
 
 
 def test_seeds_and_proposers_travel_in_the_config(api: FakeApi, problem: Path) -> None:

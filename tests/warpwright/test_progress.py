@@ -110,9 +110,20 @@ def test_baselines_that_come_later_and_what_they_overtake() -> None:
     judged = {"kind": "judge", "verdict": "PASSED", "number": 1, "reason": "right on every check"}
     told(progress, "evaluation.settled", {**judged, "speedup": 3.0})
     late = {"device": "H100", "fastest": {"a": {"mode": "max-autotune"}}, "pending": []}
-    assert told(progress, "baseline.timed", late) == "Baselines timed on H100: max-autotune is the fastest."
+    late["rescaled"] = 0.55
+    assert told(progress, "baseline.timed", late) == (
+        "Baselines timed on H100: max-autotune is the fastest. Speedups so far are estimates over it: the best is "
+        "about 1.65x."
+    )
+    assert progress.summary.endswith("best 1.65x, estimated")
     again = told(progress, "evaluation.settled", {**judged, "speedup": 1.5})
     assert again == "#1: 1.50x a baseline that was timed later"
     assert (progress.best, progress.verdicts["PASSED"]) == (1.5, 1)
+    assert progress.summary.endswith("best 1.50x, unconfirmed")
+    meanwhile = {**judged, "number": 3, "speedup": 1.7, "outdated": True}
+    assert told(progress, "evaluation.settled", meanwhile) == (
+        "#3: PASSED, about 1.70x a baseline that came meanwhile, an estimate"
+    )
+    assert progress.summary.endswith("best 1.70x, estimated")
     slow = {**judged, "number": 2, "reason": "right on 30 checks, slower: 0.41x the fastest baseline"}
     assert told(progress, "evaluation.settled", {**slow, "speedup": 0.41}) == f"#2: {slow['reason']}"

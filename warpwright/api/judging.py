@@ -209,6 +209,7 @@ class Samples:
 class Candidate:
     """A stored Candidate without its source. `speedup` is the newest judged headline against the fastest Baseline.
 
+    `outdated`: that is an estimate, since a later Baseline overtook the one that it was timed against.
     `way` is how its model wrote it: "slots" of a block, "edits" of a parent, or a whole "file"; "" without a model.
     """
 
@@ -224,6 +225,7 @@ class Candidate:
     niche: str = ""
     number: int
     operator: str
+    outdated: bool = False
     parents: tuple[str, ...]
     problem_id: str
     proposer: str

@@ -95,7 +95,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """A Run as lists show it: with its Problem's name, and the speedup of its champion, else of its best Candidate."""
+    """A Run as lists show it: with its Problem's name, and the speedup of its champion, else of its best Candidate.
+
+    `outdated`: that is an estimate, since a later Baseline overtook the one that it was timed against.
+    """
 
     best_id: str | None = None
     budget: Budget
@@ -111,6 +114,7 @@ class RunSummary:
     kind: RunKind = "optimise"
     last_seq: int = 0
     message: str = ""
+    outdated: bool = False
     problem_id: str
     problem_name: str
     project_id: str
@@ -195,7 +199,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milestone:
-    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted."""
+    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted.
+
+    Other speedups are over the Baselines that had compiled by then; where a later one was faster, an estimate follows.
+    """
 
     at: str
     candidate_id: str

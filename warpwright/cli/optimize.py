@@ -197,6 +197,8 @@ def _show(options: Options, session: Session, summary: Summary, saved: Path | No
     tables.show_summary(out, summary, saved=saved, dashboard=dashboard)
     if not summary.proved and saved is not None:
         say("The file holds the best candidate: correct, but not proved faster.")
+        if summary.estimate is not None:
+            say("It was timed before the fastest baseline had compiled; more --seconds leave time to time it again.")
 
 
 def _data_option(data: Path | None) -> str:

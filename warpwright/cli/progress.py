@@ -36,6 +36,7 @@ class RunProgress:
         self.verdicts: Counter[str] = Counter()
         self.speedups: dict[str, float] = {}
         self.judged: set[str] = set()
+        self.estimated: set[str] = set()
         self.champion: float | None = None
 
     def count(self, event: Event) -> str | None:
@@ -56,7 +57,7 @@ class RunProgress:
             case "problem.refused":
                 return f"Reference refused: {data.get('reason', '')}"
             case "baseline.timed":
-                return _baselines(data)
+                return _baselines(data) + self._rescaled(data)
             case "candidate.created":
                 self.created += 1
                 if data.get("number") is not None:
@@ -88,17 +89,30 @@ class RunProgress:
         self.judged.add(label)
         self.verdicts[verdict] += not again
         self.speedups.pop(label, None)
+        self.estimated.discard(label)
         if verdict != "PASSED":
             return f"{label}: {verdict} ({data.get('reason', '')})"
         if value is None:
             return f"{label}: PASSED, not timed"
         self.speedups[label] = float(value)
+        if data.get("outdated"):
+            self.estimated.add(label)
+            return f"{label}: PASSED, about {ratio_text(value)} a baseline that came meanwhile, an estimate"
         if again:
             return f"{label}: {ratio_text(value)} a baseline that was timed later"
         if "slower: " in str(data.get("reason", "")):
             return f"{label}: {data['reason']}"
         best = ", best so far" if before is None or value > before else ""
         return f"{label}: PASSED, {ratio_text(value)} the fastest baseline{best}"
+
+    def _rescaled(self, data: Mapping[str, Any]) -> str:
+        """Make the speedups so far estimates over a Baseline that overtook theirs; return that in words."""
+        factor = data.get("rescaled")
+        if factor is None or not self.speedups:
+            return ""
+        self.speedups = {label: value * factor for label, value in self.speedups.items()}
+        self.estimated = set(self.speedups)
+        return f" Speedups so far are estimates over it: the best is about {ratio_text(self.best or 0.0)}."
 
     @property
     def best(self) -> float | None:
@@ -119,10 +133,13 @@ class RunProgress:
         maker = self.proposers.get(int(number), "") if number is not None else ""
         return f"#{number} {maker}".strip() if number is not None else str(data.get("candidate_id", "?"))
 
+    def _standing(self, best: float) -> str:
+        return "estimated" if any(self.speedups[label] == best for label in self.estimated) else "unconfirmed"
+
     @property
     def summary(self) -> str:
         """The text after the bar."""
-        best = "none yet" if self.best is None else f"{ratio_text(self.best)}, unconfirmed"
+        best = "none yet" if self.best is None else f"{ratio_text(self.best)}, {self._standing(self.best)}"
         if self.champion is not None:
             best = f"{ratio_text(self.champion)}, confirmed"
         now = f" · {self.doing}" if self.doing else ""

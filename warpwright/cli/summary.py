@@ -53,6 +53,19 @@ class Summary:
         """True if there is a champion, of this run or of an earlier one."""
         return self.improved or self.standing_champion is not None
 
+    @property
+    def estimate(self) -> Ratio | None:
+        """The estimated speedup over the fastest Baseline, if the times are over one that a later one overtook."""
+        if self.best is None or self.standing_champion is not None or not self.best.outdated:
+            return None
+        return self.best.speedup
+
+    @property
+    def timed_against(self) -> str:
+        """The fastest Baselines of the times' own session: "compile", or "compile and eager"."""
+        modes = {min(row.baselines_us, key=row.baselines_us.__getitem__) for row in self.rows if row.baselines_us}
+        return " and ".join(sorted(modes)) or "a baseline"
+
     def speedup(self, against: str) -> Ratio | None:
         return next((r for r in self.speedups if r.against == against and r.workload is None), None)
 

@@ -31,13 +31,8 @@ def show_summary(console: Console, summary: Summary, *, saved: Path | None, dash
     console.print(Text(headline(summary), style="bold"), soft_wrap=True)
     if summary.rows:
         console.print(_times(summary))
-    for against in ("eager", "fastest"):
-        ratio = summary.speedup(against)
-        if ratio is not None:
-            name = "the fastest baseline" if against == "fastest" else against
-            percent = f"{ratio.interval.confidence * 100:g} % interval"
-            low, high = ratio_text(ratio.interval.low), ratio_text(ratio.interval.high)
-            console.print(f"against {name}: {ratio_text(ratio.value)}, {percent} {low} to {high}", markup=False)
+    for line in _speedups(summary):
+        console.print(line, markup=False, soft_wrap=True)
     console.print()
     if summary.verdicts:
         counts = sorted(summary.verdicts.items(), key=lambda item: -item[1])
@@ -49,6 +44,25 @@ def show_summary(console: Console, summary: Summary, *, saved: Path | None, dash
         console.print(f"kernel file:            {saved}", markup=False, soft_wrap=True)
         console.print(f"check it elsewhere:     python {saved.name} --check", markup=False, soft_wrap=True)
     console.print(f"dashboard:              {dashboard}", markup=False, soft_wrap=True)
+
+
+def _speedups(summary: Summary) -> list[str]:
+    """Return a line for each comparison. A speedup over a Baseline that was overtaken is not called the fastest's."""
+    eager, fastest, estimate = summary.speedup("eager"), summary.speedup("fastest"), summary.estimate
+    lines = [f"against eager: {_with_interval(eager)}"] if eager is not None else []
+    if fastest is not None and estimate is None:
+        lines.append(f"against the fastest baseline: {_with_interval(fastest)}")
+    elif fastest is not None:
+        lines.append(f"against {summary.timed_against}, no longer the fastest baseline: {_with_interval(fastest)}")
+    if estimate is not None:
+        words = "an estimate, since that one compiled after this timing"
+        lines.append(f"against the fastest baseline: about {_with_interval(estimate)}; {words}")
+    return lines
+
+
+def _with_interval(ratio: Ratio) -> str:
+    percent = f"{ratio.interval.confidence * 100:g} % interval"
+    return f"{ratio_text(ratio.value)}, {percent} {ratio_text(ratio.interval.low)} to {ratio_text(ratio.interval.high)}"
 
 
 def headline(summary: Summary) -> str:
@@ -76,7 +90,7 @@ def headline(summary: Summary) -> str:
 
 def _times(summary: Summary) -> Table:
     modes = list(dict.fromkeys(mode for row in summary.rows for mode in row.baselines_us))
-    columns = [*modes, "kernel", "against fastest"]
+    columns = [*modes, "kernel", "against fastest" if summary.estimate is None else "against the fastest then"]
     result = table("workload", *columns, right=columns)
     for row in summary.rows:
         times = [time_text(row.baselines_us[mode]) if mode in row.baselines_us else "" for mode in modes]
@@ -143,7 +157,9 @@ def runs(items: Iterable[RunSummary], width: int) -> Table:
             run.device_kind,
             run.status,
             run.end_reason or "",
-            f"{'' if run.confirmed else '~'}{_speedup(run.speedup)}" if run.speedup else "",
+            f"{'' if run.confirmed else '~'}{_speedup(run.speedup)}{', estimated' if run.outdated else ''}"
+            if run.speedup
+            else "",
             str(run.spend.candidates),
             run.created_at[:19],
         )
@@ -161,7 +177,8 @@ def candidates(items: Iterable[Candidate], width: int, *, ended: bool) -> Table:
         waiting = "duplicate" if item.reason else "not judged" if ended else "in progress"
         verdict = f"{item.verdict or waiting}{' (confirmed)' if item.confirmed else ''}"
         reason = "" if item.verdict == "PASSED" else item.reason
-        rows.append((str(item.number), item.id, item.language, origin, verdict, _speedup(item.speedup), reason[:100]))
+        speedup = f"{_speedup(item.speedup)}{', estimated' if item.outdated else ''}"
+        rows.append((str(item.number), item.id, item.language, origin, verdict, speedup, reason[:100]))
     return fitted(columns, rows, width, whole="candidate", spare=("language", "by", "reason"))
 
 

@@ -58,6 +58,7 @@ def _parent(parent: ParentView) -> ParentNote:
         resources=parent.resources,
         measurements=parent.measurements,
         ratios=parent.ratios,
+        outdated=parent.outdated,
         configuration=parent.configuration,
         relatives=tuple(_approach(one) for one in parent.relatives),
         plan=parent.plan,
@@ -76,5 +77,6 @@ def _approach(one: Approach) -> ApproachNote:
         speedup=one.speedup,
         measurements=one.measurements,
         ratios=one.ratios,
+        outdated=one.outdated,
         configuration=one.configuration,
     )

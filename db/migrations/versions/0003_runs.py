@@ -211,6 +211,7 @@ def _create_candidates() -> None:
         sa.Column("repairs", sa.Integer(), nullable=False),
         sa.Column("elite", sa.Boolean(), nullable=False),
         sa.Column("outdated", sa.Boolean(), nullable=False),
+        sa.Column("retimed", sa.Boolean(), nullable=False),
         sa.Column("confirms", sa.Integer(), nullable=False),
         sa.Column("confirmed", sa.Boolean(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),

@@ -37,6 +37,7 @@ def _create_jobs() -> None:
         sa.Column("ordinal", sa.Integer(), nullable=False),
         sa.Column("project_id", ID, sa.ForeignKey("projects.id"), nullable=False),
         sa.Column("state", WORD, nullable=False),
+        sa.Column("urgent", sa.Boolean(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("lease", ID, nullable=True),
         sa.Column("lease_until", TIME, nullable=True),
@@ -62,11 +63,11 @@ def _create_jobs() -> None:
         postgresql_where=sa.text("kind = 'advance' AND state IN ('ready', 'held')"),
     )
     op.create_index(
-        "ix_jobs_ready_confirm",
+        "ix_jobs_urgent",
         "jobs",
-        ["queue", "project_id", "id"],
-        sqlite_where=sa.text("kind = 'confirm' AND state = 'ready'"),
-        postgresql_where=sa.text("kind = 'confirm' AND state = 'ready'"),
+        ["queue", "state", "project_id", "id"],
+        sqlite_where=sa.text("urgent = 1"),
+        postgresql_where=sa.text("urgent"),
     )
     op.create_index(
         "ix_jobs_alive",

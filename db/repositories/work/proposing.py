@@ -9,11 +9,12 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
-from db.repositories import memory
+from db.repositories import candidates, memory
 from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
+from db.tables.ratios import WorkloadRatioRow
 from db.views.work import Approach, Lesson, ParentView, ProposeWork, Upcoming
 from evaluator.schema import from_json
-from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Ratio, Stage, Verdict
+from evaluator.types import Admission, DeviceKind, Evaluation, Interval, Language, Problem, Ratio, Stage, Verdict
 from evolution.arms import is_free
 from evolution.types import Arm, Budget, Operator, RunConfig, RunKind, RunStatus
 
@@ -118,7 +119,8 @@ def _parent(s: Session, candidate_id: str) -> ParentView:
         evidence=evaluation.evidence if evaluation is not None else {},
         resources=evaluation.resources if evaluation is not None else {},
         measurements=evaluation.measurements if evaluation is not None else (),
-        ratios=_fastest(evaluation),
+        ratios=_ratios(s, row, evaluation),
+        outdated=row.outdated,
         configuration=row.configuration,
         relatives=_relatives(s, row),
         plan=_plan(s, row),
@@ -139,8 +141,22 @@ def _newest(s: Session, candidate_ids: Sequence[str]) -> dict[str, Evaluation]:
     return {row.candidate_id: from_json(Evaluation, row.body) for row in rows}
 
 
-def _fastest(evaluation: Evaluation | None) -> tuple[Ratio, ...]:
-    return () if evaluation is None else tuple(one for one in evaluation.speedups if one.against == "fastest")
+def _ratios(s: Session, row: CandidateRow, evaluation: Evaluation | None) -> tuple[Ratio, ...]:
+    """Return the speedups over the fastest Baseline: estimates where a later one overtook that of the Evaluation."""
+    found = () if evaluation is None else tuple(one for one in evaluation.speedups if one.against == "fastest")
+    if not row.outdated:
+        return found
+    estimates = {
+        one.workload: Ratio(
+            against="fastest",
+            value=one.speedup,
+            interval=Interval(low=one.low, high=one.high),
+            workload=one.workload,
+        )
+        for one in s.scalars(select(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == row.id))
+    }
+    whole = candidates.ratio(row)
+    return tuple(one for one in (whole, *(estimates.get(r.workload) for r in found if r.workload)) if one is not None)
 
 
 def _relatives(s: Session, parent: CandidateRow) -> tuple[Approach, ...]:
@@ -159,10 +175,10 @@ def _relatives(s: Session, parent: CandidateRow) -> tuple[Approach, ...]:
         .limit(_MOST_RELATIVES)
     ).all()
     judged = _newest(s, [row.id for row in rows])
-    return tuple(_approach(row, judged.get(row.id), "") for row in rows)
+    return tuple(_approach(s, row, judged.get(row.id), "") for row in rows)
 
 
-def _approach(row: CandidateRow, evaluation: Evaluation | None, said: str) -> Approach:
+def _approach(s: Session, row: CandidateRow, evaluation: Evaluation | None, said: str) -> Approach:
     return Approach(
         number=row.number,
         language=Language(row.language),
@@ -173,7 +189,8 @@ def _approach(row: CandidateRow, evaluation: Evaluation | None, said: str) -> Ap
         said=said,
         speedup=row.speedup,
         measurements=evaluation.measurements if evaluation is not None else (),
-        ratios=_fastest(evaluation),
+        ratios=_ratios(s, row, evaluation),
+        outdated=row.outdated,
         configuration=row.configuration,
     )
 
@@ -238,7 +255,7 @@ def _approaches(s: Session, run: RunRow) -> tuple[Approach, ...]:
     judged = _newest(s, list(found))
     plans = _plans(s, rows)
     short = {row.id: textwrap.shorten(plans[row.proposal_id], _SAID_CHARACTERS, placeholder=" ...") for row in rows}
-    return tuple(_approach(row, judged.get(row.id), short[row.id]) for row in rows)
+    return tuple(_approach(s, row, judged.get(row.id), short[row.id]) for row in rows)
 
 
 def _plans(s: Session, rows: Sequence[CandidateRow]) -> dict[str, str]:

@@ -36,16 +36,6 @@ def _mark(s: Session, which: Update, *, elite: bool) -> None:
     s.execute(which.values(elite=elite).execution_options(synchronize_session="fetch"))
 
 
-def outdate_elites(s: Session, run: RunRow) -> None:
-    """Have elites timed again that were faster than Baselines of which a later one is faster still."""
-    s.execute(
-        update(CandidateRow)
-        .where(CandidateRow.run_id == run.id, CandidateRow.elite, CandidateRow.speedup > 1.0)
-        .values(outdated=True)
-        .execution_options(synchronize_session="fetch")
-    )
-
-
 def refresh_best(s: Session, run: RunRow) -> None:
     """Choose the Run's fastest passed Candidate again."""
     best = s.execute(

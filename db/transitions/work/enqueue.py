@@ -24,14 +24,24 @@ _DEVICE_WORK = (JobKind.ADMIT, JobKind.BASELINE, JobKind.JUDGE, JobKind.CONFIRM)
 
 
 def enqueue_job(
-    s: Session, kind: JobKind, subject_id: str, *, project_id: str, device_kind: DeviceKind, run: RunRow | None = None
+    s: Session,
+    kind: JobKind,
+    subject_id: str,
+    *,
+    project_id: str,
+    device_kind: DeviceKind,
+    run: RunRow | None = None,
+    urgent: bool = False,
 ) -> list[Nudge]:
-    """Put a Job on its queue: held while its Run is paused; not once the Run has ended."""
+    """Put a Job on its queue: held while its Run is paused; not once the Run has ended.
+
+    An `urgent` Job is claimed before the others of its project, and so is every confirmation.
+    """
     if run is not None and RunStatus(run.status).ended:
         return []
     queue = _queue_of(kind, device_kind)
     held = run is not None and run.status == RunStatus.PAUSED
-    _add(s, kind, queue, subject_id, 1, project_id, run, held=held)
+    _add(s, kind, queue, subject_id, 1, project_id, run, held=held, urgent=urgent or kind is JobKind.CONFIRM)
     return [] if held else [queue]
 
 
@@ -59,7 +69,16 @@ def enqueue_advance(s: Session, run: RunRow) -> list[Nudge]:
 
 
 def _add(
-    s: Session, kind: JobKind, queue: str, subject: str, ordinal: int, project: str, run: RunRow | None, *, held: bool
+    s: Session,
+    kind: JobKind,
+    queue: str,
+    subject: str,
+    ordinal: int,
+    project: str,
+    run: RunRow | None,
+    *,
+    held: bool,
+    urgent: bool = False,
 ) -> None:
     moment = now(s)
     s.add(
@@ -72,6 +91,7 @@ def _add(
             ordinal=ordinal,
             project_id=project,
             state="held" if held else "ready",
+            urgent=urgent,
             request_id=origin.of(s),
             nudged_at=moment,
             created_at=moment,

@@ -43,10 +43,11 @@ _SWEEP_BATCH = 200
 def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job | None:
     """Take the next ready Job of these queues for `lease_s` seconds; None where this worker gets none now.
 
-    Fair over projects (see `fair_queueing`). Within one, confirmations come first (a Run's budget reserves time for
-    them, and later work is measured against their outcome), then the oldest. One conditional UPDATE, so that two
-    workers never get the same Job. Commit before working on it. A Job beyond its Run's budget is dropped here, before
-    it costs anything; a Job beyond its project's quota waits, and so does a judgement until Baselines are timed.
+    Fair over projects (see `fair_queueing`). Within one, urgent Jobs come first, then the oldest. Confirmations are
+    urgent, and so is timing a Run's best again: later work is measured against their outcomes. One conditional UPDATE,
+    so that two workers never get the same Job. Commit before working on it. A Job beyond its Run's budget is dropped
+    here, before it costs anything; a Job beyond its project's quota waits, and so does a judgement until Baselines are
+    timed.
     """
     for queue in queues:
         if (row := _claim(s, queue, worker, lease_s)) is not None:
@@ -99,16 +100,14 @@ def _take_next(s: Session, queue: str, project_id: str, worker: str, lease_s: fl
 
 
 def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
-    """Return a project's oldest ready confirmation, then its oldest ready Job; an index finds each.
+    """Return a project's oldest urgent Job, then its oldest ready Job; an index finds each.
 
     Where that is a judgement, the Run's Candidate that was proposed first is judged first, and not the one that was
     built first: proposers give their best designs first. Evaluations have ids in the order of proposals.
     """
     ready = (JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
     oldest = or_(JobRow.kind != JobKind.JUDGE, ~_UNTIMED)
-    picks = [
-        select(JobRow.id).where(*ready, one).order_by(JobRow.id) for one in (JobRow.kind == JobKind.CONFIRM, oldest)
-    ]
+    picks = [select(JobRow.id).where(*ready, one).order_by(JobRow.id) for one in (JobRow.urgent, oldest)]
     is_judgement = JobRow.kind == JobKind.JUDGE
     run = select(JobRow.run_id).where(JobRow.id == picks[1].limit(1).scalar_subquery(), is_judgement).scalar_subquery()
     # By an expression: in the order of its index, SQLite would look at every Job there is.

@@ -16,7 +16,7 @@ def header(export: Export, module: str = "", *, alone: bool = False) -> str:
         ("problem", f"{one_line(problem.name)}, sha256 {problem.hash}"),
         ("kernel", f"{export.candidate_id}, sha256 {export.candidate.hash}"),
         ("", f"{export.candidate.language.value}, proposed by {one_line(export.proposed_by)}"),
-        *_evidence(export.evaluation, confirmed=export.confirmed),
+        *_evidence(export),
         *_caveats(export, alone=alone),
     ]
     table = "\n".join(f"  {label:<10} {text}" for label, text in rows)
@@ -66,12 +66,19 @@ def _headline(export: Export) -> str:
     name = one_line(export.problem.name)
     if ratio is None:
         return f"{name}: verified right, not timed."
+    if export.estimate is not None and export.evaluation is not None:
+        modes = fastest_modes(export.evaluation)
+        return (
+            f"{name}: estimated at {export.estimate.value:.2f} x the fastest baseline; it was judged once,\n"
+            f"against {modes}, before the fastest one had compiled. NOT confirmed by a second session."
+        )
     if not export.confirmed:
         return f"{name}: {ratio.value:.2f} x the fastest baseline when judged once; NOT confirmed by a second session."
     return f"{name}: {ratio.value:.2f} x as fast as the fastest PyTorch baseline, confirmed."
 
 
-def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[str, str]]:
+def _evidence(export: Export) -> list[tuple[str, str]]:
+    evaluation = export.evaluation
     if evaluation is None or evaluation.device is None or evaluation.environment is None:
         return [("evidence", "none")]
     versions = evaluation.environment
@@ -88,10 +95,15 @@ def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[s
         ("device", one_line(evaluation.device.name)),
         ("versions", ", ".join(f"{name} {one_line(version)}" for name, version in known.items() if version)),
     ]
-    label = "speedup" if confirmed else "judged"
+    label = "speedup" if export.confirmed else "judged"
+    if export.estimate is not None:
+        low, high = export.estimate.interval.low, export.estimate.interval.high
+        rows.append(
+            ("estimated", f"{export.estimate.value:.3f} x against the fastest baseline, {low:.3f} to {high:.3f}")
+        )
     for ratio in evaluation.speedups:
         if ratio.workload is None:
-            rows.append((label, _ratio(ratio, evaluation)))
+            rows.append((label, _ratio(ratio, evaluation, overtaken=export.estimate is not None)))
             label = ""
     for one in other_threads(evaluation):
         text = f"{one['speedup']:.3f} x against the fastest baseline" if "speedup" in one else one_line(one["verdict"])
@@ -99,10 +111,11 @@ def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[s
     return rows
 
 
-def _ratio(ratio: Ratio, evaluation: Evaluation) -> str:
+def _ratio(ratio: Ratio, evaluation: Evaluation, *, overtaken: bool) -> str:
     against = one_line(ratio.against)
     if ratio.against == "fastest":
-        against = f"the fastest baseline ({fastest_modes(evaluation)})"
+        modes = fastest_modes(evaluation)
+        against = f"{modes}, no longer the fastest baseline" if overtaken else f"the fastest baseline ({modes})"
     low, high = ratio.interval.low, ratio.interval.high
     return f"{ratio.value:.3f} x against {against}, {ratio.interval.confidence:.4g} interval {low:.3f} to {high:.3f}"
 

@@ -140,14 +140,15 @@ def test_cases_are_prepared_ahead_once(judge: Judge) -> None:
 
 def test_what_is_clearly_slower_ends_after_a_look(judge: Judge) -> None:
     one = problem()
-    found = judge.judge(one, forward(*SLOW), eager_only(judge, one), quick=True)
+    early = replace(eager_only(judge, one), pending=("compile",))
+    found = judge.judge(one, forward(*SLOW), early, quick=True)
     assert found.verdict is Verdict.PASSED
     ratio = found.speedup("fastest")
     assert ratio is not None
     assert ratio.interval.high < 0.8
     assert found.reason == (
         f"right on {sum(found.evidence['correctness']['checked_calls'].values())} checks, slower:"
-        f" {ratio.value:.2f}x the fastest baseline"
+        f" {ratio.value:.2f}x the fastest baseline so far (compile still compiling)"
     )
     assert list(found.evidence["correctness"]["checked_calls"]) == ["small"]
 
