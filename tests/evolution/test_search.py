@@ -217,6 +217,12 @@ def test_no_run_ends_without_the_confirmation_of_its_best() -> None:
         Confirm(candidate_id="cand_2")
     ]
     assert ended(changed(late, elites=(elite(2, 1.7),), champion=champion)).reason is EndReason.BUDGET
+    hardly = elite(2, 1.9, low=1.85)
+    assert ended(changed(late, elites=(hardly,), champion=champion)).reason is EndReason.BUDGET, "its time is up"
+    of_another_run = replace(champion, own=False)
+    assert decide(changed(late, elites=(hardly,), champion=of_another_run), Random(0)) == [
+        Confirm(candidate_id="cand_2")
+    ]
 
 
 def test_what_is_surely_faster_is_confirmed_not_the_luckiest() -> None:
