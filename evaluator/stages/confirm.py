@@ -33,7 +33,7 @@ from evaluator.stages.outcomes import Origin
 from evaluator.stages.promotion import Decision, decide, unchecked_in_words
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing.protocol import Promotion
+from evaluator.timing.protocol import Promotion, TimingProtocol
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
 from evaluator.tools.target_application import TargetApplication, add_small_calls
@@ -64,7 +64,12 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         trial.clock.during(Stage.CONFIRM),
         judge.session.references.start(trial.problem) as reference,
         FreshProcesses(
-            judge.session, judge.children, trial.problem, suspects_of(trial), protocol.process_pairs
+            judge.session,
+            judge.children,
+            trial.problem,
+            suspects_of(trial),
+            protocol.process_pairs,
+            eager_sets=_eager_sets(trial, protocol),
         ) as processes,
     ):
         is_built = judge.children.built.get(trial.candidate) is not None  # else every process would compile
@@ -88,6 +93,16 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         hidden = [timer.run(workload, protocol.hidden_pairs, most=most) for workload in trial.held_out]
     evidence = {**checked.evidence, "seconds": spent.rounded(), "judge_has_own_core": _has_own_core(judge)}
     return _result(trial, judge.origin, screened, found, hidden, evidence, checked.resources, protocol.promotion)
+
+
+def _eager_sets(trial: Trial, protocol: TimingProtocol) -> int:
+    """Return how many repetitions are likely to time eager: the first ones, if another Baseline is much faster."""
+    known = trial.baseline
+    if known is None:
+        return protocol.process_pairs
+    eager_us = {one.workload: one.median_us for one in known.times if one.mode == EAGER}
+    shares = [eager_us.get(one.name, 0.0) / known.fastest(one.name).median_us for one in trial.shown]
+    return protocol.first_pairs if min(shares) > protocol.much_slower else protocol.process_pairs
 
 
 def _has_own_core(judge: Judge) -> bool:

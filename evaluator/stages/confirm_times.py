@@ -283,7 +283,7 @@ class ConfirmTimer:
         """Time the processes of a repetition meanwhile."""
         with ExitStack() as turn:
             with self.spent.on("processes"), self.session.sharing.released():
-                subjects = turn.enter_context(self.processes.turn(repetition))
+                subjects = turn.enter_context(self.processes.turn(repetition, eager=EAGER in modes))
                 bench.replace([*self._contenders(subjects, oracle, modes), *compiled])
             yield
             bench.replace(compiled)

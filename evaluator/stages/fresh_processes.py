@@ -41,10 +41,13 @@ class FreshProcesses:
         problem: Problem,
         suspects: Mapping[str, Candidate],
         sets: int,
+        *,
+        eager_sets: int | None = None,
     ) -> None:
+        """Begin only the first `eager_sets` (default: all) with EAGER, where later ones are not likely to need it."""
         self._session, self._children, self._problem = session, children, problem
         self._wanted: dict[str, Candidate | None] = {**suspects, EAGER: None}
-        self._sets = sets
+        self._sets, self._eager_sets = sets, sets if eager_sets is None else eager_sets
         self.kept = session.backend.kind is DeviceKind.CUDA and self._affords(len(self._wanted) * sets)
         starting = len(self._wanted) * (sets if self.kept else 1)
         workers = min(starting, _MOST_STARTING, max(2, (os.cpu_count() or 2) - 1))
@@ -62,7 +65,8 @@ class FreshProcesses:
     def begin(self) -> None:
         """Start every set in the background, if they are kept. The judge's thread may check meanwhile."""
         if self.kept and not self._ahead:
-            self._ahead = [self._start(self._session.sharing.in_background) for _ in range(self._sets)]
+            hold = self._session.sharing.in_background
+            self._ahead = [self._start(hold, eager=index < self._eager_sets) for index in range(self._sets)]
 
     def wait(self) -> None:
         """Return when the sets that were begun are there, stopped. The caller holds no lock of the device.
@@ -74,9 +78,12 @@ class FreshProcesses:
                 future.result()
 
     @contextmanager
-    def turn(self, index: int) -> Iterator[ProcessSet]:
-        """Yield the children of a repetition. The caller shares the device, or has it alone. Raises Rejection."""
+    def turn(self, index: int, *, eager: bool = True) -> Iterator[ProcessSet]:
+        """Yield the children of a repetition, EAGER at least if it is wanted. The caller shares the device, or has it
+        alone. Raises Rejection."""
         if self._ahead:
+            if eager and EAGER not in self._ahead[index]:
+                self._ahead[index][EAGER] = self._starters.submit(self._started, None, nullcontext)
             subjects = {name: future.result() for name, future in self._ahead[index].items()}
             try:
                 yield subjects
@@ -84,7 +91,7 @@ class FreshProcesses:
                 for subject in subjects.values():
                     _rest(subject)
             return
-        some = self._start(nullcontext)
+        some = self._start(nullcontext, eager=eager)
         try:
             yield {name: future.result() for name, future in some.items()}
         finally:
@@ -95,9 +102,10 @@ class FreshProcesses:
         free = self._session.backend.free_bytes()
         return free is not None and children * _CHILD_BYTES <= _KEPT_SHARE * free
 
-    def _start(self, hold: Hold) -> dict[str, Future[Subject]]:
+    def _start(self, hold: Hold, *, eager: bool) -> dict[str, Future[Subject]]:
         """Start the children of a set in parallel, each under a hold of the device."""
-        return {name: self._starters.submit(self._started, one, hold) for name, one in self._wanted.items()}
+        wanted = {name: one for name, one in self._wanted.items() if eager or name != EAGER}
+        return {name: self._starters.submit(self._started, one, hold) for name, one in wanted.items()}
 
     def _started(self, candidate: Candidate | None, hold: Hold) -> Subject:
         with hold():

@@ -118,10 +118,11 @@ class Device:
     def _end(self, child: Child) -> None:
         self.ended += 1
 
-    def processes(self, sets: int) -> FreshProcesses:
+    def processes(self, sets: int, eager_sets: int | None = None) -> FreshProcesses:
         suspects = {"candidate": CANDIDATE, "again": CANDIDATE}
         one: Problem = problem()
-        return FreshProcesses(cast(DeviceSession, self), cast(CandidateChildren, self), one, suspects, sets)
+        session, children = cast(DeviceSession, self), cast(CandidateChildren, self)
+        return FreshProcesses(session, children, one, suspects, sets, eager_sets=eager_sets)
 
 
 def serve(processes: FreshProcesses, turns: int) -> list[Any]:
@@ -145,6 +146,21 @@ def test_on_a_gpu_all_sets_start_together_and_serve_every_workload() -> None:
         assert device.log.count("drop candidate") == 32
         assert device.ended == 0
     assert device.ended == 24
+
+
+def test_eager_is_begun_where_it_is_likely_to_be_timed_and_elsewhere_on_demand() -> None:
+    device = Device(DeviceKind.CUDA, 80 << 30)
+    with device.processes(8, eager_sets=4) as processes:
+        processes.begin()
+        processes.wait()
+        assert device.started == 20
+        with processes.turn(7, eager=False) as subjects:
+            assert list(subjects) == ["candidate", "again"]
+        assert (serve(processes, 8), device.started) == (serve(processes, 8), 24)
+    assert device.ended == 24
+    device = Device(DeviceKind.CPU, None)
+    with device.processes(8) as processes, processes.turn(0, eager=False):
+        assert device.started == 2
 
 
 @pytest.mark.parametrize(("kind", "free_bytes"), [(DeviceKind.CPU, None), (DeviceKind.CUDA, 8 << 30)])
