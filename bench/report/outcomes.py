@@ -44,7 +44,9 @@ def whole_runs(record: str, sessions: Sequence[str] = ()) -> str:
     for row in entries(record, sessions):
         champion = row["champion"]
         end = f"**{champion['speedup']:.2f}x**" if champion else "no champion"
-        times = f"first verdict after {row['first_verdict_s']:.0f} s, {row['total_s']:.0f} s in all"
+        first_s = row["first_verdict_s"]
+        verdict = "no verdict" if first_s is None else f"first verdict after {first_s:.0f} s"
+        times = f"{verdict}, {row['total_s']:.0f} s in all"
         found.append(f"{row['problem']}: {end}, {times}")
     return "; ".join(found)
 
