@@ -103,11 +103,12 @@ def test_each_failure_is_told_by_the_process_that_saw_it(tmp_path):
     assert sorted(map(int, (tmp_path / "seen").read_text().split())) == list(range(20))
 
 
-def _end_a_worker(ready, ways):
-    """Return work that ends any worker in such a way, while this process waits until one has begun."""
+def _end_a_worker(ready, pid, ways):
+    """Return work that tells the pid of any worker and ends it in such a way, while this process waits for that."""
 
     def work():
         if os.getpid() != HERE:
+            pid.value = os.getpid()
             ready.release()
             ways()
         elif not ready.acquire(timeout=60.0):
@@ -125,12 +126,13 @@ def _end_a_worker(ready, ways):
 )
 def test_what_a_worker_does_not_finish_is_compiled_here(way):
     compilations = Compilations()
-    ready = multiprocessing.get_context("fork").Semaphore(0)
-    futures = [compilations.submit(_end_a_worker(ready, way)) for _ in range(4)]
+    context = multiprocessing.get_context("fork")
+    ready, pid = context.Semaphore(0), context.RawValue("i", 0)
+    futures = [compilations.submit(_end_a_worker(ready, pid, way)) for _ in range(4)]
     compilations.run(2, wait_s=0.1)
     assert [one.result() for one in futures] == ["compiled here"] * 4
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)  # the worker has ended
+        os.waitpid(pid.value, os.WNOHANG)  # the worker has ended, and was waited for
 
 
 def test_a_result_that_is_needed_at_once_is_compiled_at_once():
