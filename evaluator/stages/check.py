@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 
 import torch
 
@@ -23,6 +24,14 @@ from evaluator.types import Problem, Stage
 _MOST_PASSED = 256
 
 
+@dataclass(slots=True)
+class _Passed:
+    """A Candidate that passed every check, and the least that it gains on any Workload, once it has been timed."""
+
+    report: Report
+    least_gain: float = 0.0
+
+
 class CheckStage:
     """Checks Candidates on one device. `cases` are shared by Candidates of a Problem, `second_cases`, drawn anew, by
     those of its Candidates that are confirmed."""
@@ -32,7 +41,7 @@ class CheckStage:
     ) -> None:
         self.session, self.children, self.cases, self.second_cases = session, children, cases, second_cases
         self._left_out: set[tuple[CaseCache, str, str]] = set()  # cases that cannot be kept
-        self._passed: dict[tuple[str, str], Report] = {}  # of Candidates that passed every check here, newest last
+        self._passed: dict[tuple[str, str], _Passed] = {}  # Candidates that passed every check here, newest last
 
     def forget_cases(self) -> None:
         """Forget all cases, since the memory is needed or a lost device has lost it."""
@@ -105,9 +114,18 @@ class CheckStage:
 
     def note_passed(self, trial: Trial, report: Report) -> None:
         """Remember that a Candidate passed every check, for its confirmation."""
-        self._passed[trial.problem.hash, trial.candidate.hash] = report
+        self._passed[trial.problem.hash, trial.candidate.hash] = _Passed(report)
         while len(self._passed) > _MOST_PASSED:
             del self._passed[next(iter(self._passed))]
+
+    def note_gain(self, trial: Trial, least: float) -> None:
+        """Remember the lower bound of the speedup on every Workload of a Candidate that passed."""
+        self._passed[trial.problem.hash, trial.candidate.hash].least_gain = least
+
+    def least_gain(self, trial: Trial) -> float:
+        """Return what `note_gain` was told of the Candidate, 0 if nothing was."""
+        known = self._passed.get((trial.problem.hash, trial.candidate.hash))
+        return known.least_gain if known is not None else 0.0
 
     def has_passed(self, trial: Trial) -> bool:
         """Return True if this judge has passed the Candidate on every set of sizes."""
@@ -121,8 +139,8 @@ class CheckStage:
         known = self._passed.get((trial.problem.hash, trial.candidate.hash))
         report = self.check(trial, subject, checker, stage, varied=known is None)
         if known is not None:
-            report.checked = {**known.checked, **report.checked}
-            report.skipped = list(dict.fromkeys([*known.skipped, *report.skipped]))
+            report.checked = {**known.report.checked, **report.checked}
+            report.skipped = list(dict.fromkeys([*known.report.skipped, *report.skipped]))
         return report
 
     def check(self, trial: Trial, subject: Subject, checker: Checker, stage: Stage, *, varied: bool = True) -> Report:

@@ -36,7 +36,6 @@ Done = TypeVar("Done")
 Tell = Callable[..., None]
 _CASE_SHARE = 1 / 12  # of a GPU's memory: for each CaseCache
 _HOST_SHARE, _MOST_HOST_BYTES = 1 / 32, 1 << 30  # the same of a machine's memory, on a CPU
-_MOST_GAINS = 256
 _FREE_SHARE = 1 / 2  # of a GPU's memory: cases are kept while that much is free
 
 
@@ -66,7 +65,6 @@ class Judge:
         self.check_stage = CheckStage(self.session, self.children, self._case_cache(), self._case_cache())
         self.tool_history = ToolHistory()
         self.patience = memory_shortage.Patience()
-        self._least_gains: dict[tuple[str, str], float] = {}  # of passed Candidates, newest last
 
     def _case_cache(self) -> CaseCache:
         """Return a cache of this device's share of memory."""
@@ -194,15 +192,12 @@ class Judge:
 
     def _note_gain(self, trial: Trial, times: Times) -> None:
         lows = [one.interval.low for one in times.ratios() if one.against == "fastest" and one.workload is not None]
-        self._least_gains[trial.problem.hash, trial.candidate.hash] = min(lows, default=0.0)
-        while len(self._least_gains) > _MOST_GAINS:
-            del self._least_gains[next(iter(self._least_gains))]
+        self.check_stage.note_gain(trial, min(lows, default=0.0))
 
     def surely_faster(self, trial: Trial) -> bool:
         """Return whether this judge has seen the Candidate much faster than the fastest Baseline on each Workload, and
         a confirmation compares it with that alone. A later Baseline may be faster."""
-        seen = self._least_gains.get((trial.problem.hash, trial.candidate.hash), 0.0)
-        return trial.champion is None and seen >= self.protocol.surely_faster
+        return trial.champion is None and self.check_stage.least_gain(trial) >= self.protocol.surely_faster
 
     def _look(self, trial: Trial, subject: Subject, checker: Checker, reference: Subject) -> Times | None:
         """Check the first sizes and look at the time. Return it if the Candidate is clearly slower. Raises Rejection.
