@@ -1,7 +1,7 @@
 """Measure how far the judge's figures can be trusted: A/A confirmations, a power curve, and its time by stage.
 
-    python -m bench.judge [aa|grid|power|cost ...] [--device cpu|cuda:0] [--confirms 100] [--budget-s S] [--shard I/N]
-        [--resume] [--output FILE]
+    python -m bench.judge [aa|grid|power|cost ...] [--device cpu|cuda:0] [--confirms 100] [--brief] [--budget-s S]
+        [--shard I/N] [--resume] [--output FILE]
 
 aa confirms a kernel against itself: how many 95 % intervals contain 1, how many promotions (none may be). grid does the
 same over operations and sizes, through judge and confirm, with official times beside plain loops' (`bench.judge.grid`).
@@ -9,8 +9,9 @@ power confirms kernels slowed by a known 1, 2, 3 and 5 % against the unslowed on
 takes the seconds by stage of judging right and wrong kernels: median passing and median rejected.
 
 Append a JSON line per piece of work to bench/results/judge-DEVICE.jsonl; with --resume existing lines count as done.
-Every ratio comes from one confirmation, measured in one session. --shard I/N takes every N-th from the I-th (from 1).
-QUICK=1: 2 confirms, 1 per step. It needs a machine where nothing else runs.
+Every ratio comes from one confirmation, measured in one session; with --brief it has half the pairs, as where a gain is
+sure. --shard I/N takes every N-th from the I-th (from 1). QUICK=1: 2 confirms, 1 per step. It needs a machine where
+nothing else runs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import os
 import statistics
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from evaluator.problem import read_problem
 from evaluator.serve import make_backend
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
+from evaluator.timing.protocol import STANDARD
 from evaluator.tools import tool
 from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, DeviceKind, Evaluation, Interval, Problem
 
@@ -284,6 +287,7 @@ def main() -> None:
     parser.add_argument("which", nargs="*", default=[], metavar="aa|grid|power|cost")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--confirms", type=int, default=2 if QUICK else 100)
+    parser.add_argument("--brief", action="store_true")
     parser.add_argument("--budget-s", type=float, default=float("inf"))
     parser.add_argument("--shard", default="1/1", metavar="I/N")
     parser.add_argument("--output", type=Path)
@@ -294,7 +298,8 @@ def main() -> None:
     path = options.output or RESULTS / f"judge-{options.device.replace(':', '')}.jsonl"
     log, end = Log(path, options.resume), time.monotonic() + options.budget_s
     problem = read_problem(PROBLEM, "bench rmsnorm")
-    judge = Judge(make_backend(options.device))
+    protocol = replace(STANDARD, confirm=STANDARD.confirm_in_brief) if options.brief else STANDARD
+    judge = Judge(make_backend(options.device), protocol=protocol)
     # Both take a minute of a confirmation on a GPU, and neither affects its timing.
     judge.tool_history.broken |= dict.fromkeys((tool.SANITIZER.name, tool.NCU.name), "not what is measured here")
     try:

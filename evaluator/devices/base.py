@@ -96,13 +96,15 @@ class Round:
     `wall_us` is on the judge's clock, from before any input byte was visible to the child until its outputs could no
     longer change. `replies` holds, per call, the child's claims about its return value (see `child.ops`). `outputs`
     holds snapshots of every tensor leaf, per call that was read, in the judge's memory, and `inputs`, where asked for,
-    those calls' inputs afterwards. A CPU's child ran for `ran_us` and waited for its core for `waited_us`.
+    those calls' inputs afterwards. A CPU's child ran for `ran_us` and waited for its core for `waited_us`. `device_us`
+    is the part that a GPU's own clock counted, as the harness in the child reports it.
     """
 
     plan: RoundPlan
     wall_us: float
     ran_us: float = 0.0
     waited_us: float = 0.0
+    device_us: float | None = None
     replies: Sequence[Any]
     outputs: Sequence[Sequence[torch.Tensor]]
     inputs: Sequence[Sequence[torch.Tensor]] = ()

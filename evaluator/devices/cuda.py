@@ -45,6 +45,7 @@ from evaluator.devices.cuda_memory import (
     mark_aliases,
 )
 from evaluator.devices.cuda_plan import ROUND_US, CallSize, plan_replays, plan_rotation
+from evaluator.devices.cuda_timed import TimedChild
 from evaluator.devices.pools_ahead import PoolsAhead, gpu_pool
 from evaluator.errors import CageError, ChildFault
 from evaluator.languages import optional_versions
@@ -59,29 +60,6 @@ _LEAST_US = 1.0  # noise never makes a time that is not positive
 _PROBE_ELEMENTS = 1 << 20
 _FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, torch's cache is emptied
 _HOARD_SHARE = 1 / 8  # of the GPU's memory that torch's cache may hold; children need the rest
-
-
-class _TimedChild:
-    """State of one child that is being timed: its exported inputs, a staging copy, its outputs."""
-
-    def __init__(self, block: Block, staging: torch.Tensor, peer: Peer, instances: int, graph: bool) -> None:
-        self.block, self.staging, self.peer = block, staging, peer
-        self.instances, self.graph = instances, graph
-        self.staged = block.views(staging)
-        self.clock = Clock.CALLS
-        self.why_not = ""
-        self.copies: float | None = None
-        self.replies: Sequence[Any] = ()
-        self.claims: Sequence[Sequence[dict[str, Any]]] = []
-        self.snapshot: Snapshot
-
-    def fits(self, calls: int, instances: int, link: Link | None) -> bool:
-        """Return whether it was prepared for such rounds."""
-        return (self.block.count, self.instances) == (calls, instances) and self.block.has_chain_of(link)
-
-    def inputs(self) -> list[list[torch.Tensor]]:
-        """Return copies of the child's inputs as they are now: its chain and its code write to the judge's block."""
-        return [[clone(tensor) for tensor in call] for call in self.block.calls]
 
 
 class CudaBackend:
@@ -110,10 +88,10 @@ class CudaBackend:
         self._retired = RetiredBlocks()
         self._spare = SpareBlocks(self._retired)
         self._shown = ShownBlocks()
-        self._timed: dict[ChildProcess, _TimedChild] = {}
+        self._timed: dict[ChildProcess, TimedChild] = {}
         self._lasting: dict[ChildProcess, Peer] = {}
         self._looked_after: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
-        self._staged: tuple[object, Callable[[], _TimedChild | None]] = None, lambda: None  # by the last round
+        self._staged: tuple[object, Callable[[], TimedChild | None]] = None, lambda: None  # by the last round
         self._copy_rate_gbs: float | None = None
 
     def describe(self) -> Device:
@@ -218,7 +196,7 @@ class CudaBackend:
             "link": None if link is None or block.link_layout is None else link.to_json(block.link_layout),
         }  # fmt: skip
         peer = Peer(self._driver, {block.handle: block})
-        timed = _TimedChild(block, staging, peer, instances, graph)
+        timed = TimedChild(block, staging, peer, instances, graph)
         self._timed[child] = timed
         if child not in self._looked_after:
             self._looked_after.add(child)
@@ -244,6 +222,7 @@ class CudaBackend:
         self._stage(timed, calls)
         timed.block.put_link(timed.staging, link)
         if timed.clock is Clock.GRAPH:
+            timed.check_replies(request.check)
             timed.snapshot.poison()
         torch.cuda.synchronize(self.torch_device)
         before = time.perf_counter_ns()
@@ -252,10 +231,9 @@ class CudaBackend:
         asked = time.perf_counter_ns()
         reply = child.request("cuda_round", timeout_s=request.timeout_s, replays=plan.replays)
         answered = time.perf_counter_ns()
-        if timed.clock is Clock.CALLS:
+        if timed.clock is Clock.CALLS:  # in the clock: the child could work until its outputs are read
             timed.replies = replies_of(reply, timed.block.count)
-        request.check(timed.replies)
-        if timed.clock is Clock.CALLS:
+            request.check(timed.replies)
             self._take_claims(timed)
         timed.snapshot.take()
         torch.cuda.synchronize(self.torch_device)
@@ -265,7 +243,6 @@ class CudaBackend:
             "write_us": (asked - before) / 1e3,
             "child_us": (answered - asked) / 1e3,
             "snapshot_us": (after - answered) / 1e3,
-            "device_us": _number(reply.get("device_us")),
             "instances": timed.copies,
             "not_captured": timed.why_not,
             **self._clocks(),
@@ -273,6 +250,7 @@ class CudaBackend:
         return Round(
             plan=plan,
             wall_us=(after - before) / 1e3,
+            device_us=_number(reply.get("device_us")),
             replies=timed.replies,
             outputs=self._per_call(timed),
             inputs=timed.inputs() if request.look else (),
@@ -280,7 +258,7 @@ class CudaBackend:
             diagnostics=diagnostics,
         )
 
-    def _stage(self, timed: _TimedChild, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+    def _stage(self, timed: TimedChild, calls: Sequence[Sequence[torch.Tensor]]) -> None:
         """Write inputs to the staging copy: in one piece where the child before has the same ones laid out alike."""
         known, source = self._staged[0], self._staged[1]()
         if known is not calls or source is None or not source.block.is_like(timed.block):
@@ -402,14 +380,14 @@ class CudaBackend:
             self._retired.add(timed.block)
 
     @staticmethod
-    def _take_claims(timed: _TimedChild) -> None:
+    def _take_claims(timed: TimedChild) -> None:
         """Plan the snapshot of the outputs that each call claims. Raise LayoutError for false claims."""
         timed.claims = [tensor_claims(value) for value in timed.replies]
         mark_aliases(timed.block, [claim for call in timed.claims for claim in call])
         timed.snapshot = Snapshot(timed.peer, [claim for call in timed.claims for claim in call])
 
     @staticmethod
-    def _per_call(timed: _TimedChild) -> list[list[torch.Tensor]]:
+    def _per_call(timed: TimedChild) -> list[list[torch.Tensor]]:
         tensors = iter(timed.snapshot.tensors)
         return [[next(tensors) for _ in call] for call in timed.claims]
 

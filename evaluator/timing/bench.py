@@ -1,7 +1,7 @@
 """Time contenders side by side on the judge's clock.
 
-A round is n calls over n new input sets. A sample is its wall time divided by n, less the least that a round of the
-same shape took for the null child, which returns ready-made outputs (`timing.overhead`). A pair is one round of every
+A round is n calls over n new input sets. A sample is its time divided by n, less the least that a round of the same
+shape took for the null child, which returns ready-made outputs (`timing.overhead`). A pair is one round of every
 contender on the same inputs, in a secret order and later in its reverse. Ratios come from pairs. The official time is
 the largest median over the round sizes, so padding one size does not help. Every output of a Candidate's timed calls is
 compared with the oracle's, and one call per round of a Baseline's.
@@ -25,7 +25,7 @@ from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import ContenderRound
 from evaluator.timing.integrity import CHECKS, CLOSE_LOOKS
 from evaluator.timing.integrity.session import TimedSession
-from evaluator.timing.overhead import most_share
+from evaluator.timing.overhead import ClockRule
 from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
 from evaluator.timing.rounds import Rounds, ends_after
 from evaluator.timing.sampling import sample_functions
@@ -259,9 +259,9 @@ class Bench:
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
         for contender in self.contenders:
             self._keep(ContenderRound(contender, inputs, found[contender.name]))
-        share = most_share(self.contenders, self._protocol)
+        rule = ClockRule.of(self.contenders, self._protocol)
         for contender in () if disturbed else self.contenders:
-            sample = rounds.overhead.call_us(found[contender.name], share)
+            sample = rounds.overhead.call_us(found[contender.name], rule)
             contender.samples.setdefault(plan.executions, []).append(sample)
             contender.page_faults.append(found[contender.name].diagnostics.get("page_faults", 0))
         self.discarded += disturbed
@@ -301,6 +301,7 @@ class Bench:
     def measurement(self, name: str, baselines: Sequence[str], floor_us: float | None) -> Measurement:
         """Return the Measurement of one contender, with the times of others."""
         one, overhead = self._contender(name), self._rounds.overhead
+        rule = ClockRule.of(self.contenders, self._protocol)
         return Measurement(
             workload=self.workload.name,
             clock=one.clock,
@@ -324,7 +325,8 @@ class Bench:
                 "round_calls": [plan.executions for plan in self._plans],
                 "null_overhead_us": {str(n): round(us, 2) for n, us in overhead.wall_us.items()},
                 "null_idle_us": {str(n): round(us, 2) for n, us in overhead.idle_us.items()},
-                "overhead_share": most_share(self.contenders, self._protocol),
+                "overhead_share": rule.share,
+                "device_clock": bool(rule.slack and overhead.device_us),
                 "median_us_by_round": {str(n): statistics.median(s) for n, s in one.adjusted_samples().items()},
             },
         )

@@ -14,24 +14,9 @@ from evaluator.serve import answer, make_backend
 from evaluator.stages.build import build
 from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, DeviceKind
+from tests.evaluator.rooms import DOUBLE_IN_TRITON
 
 pytest.importorskip("triton")
-KERNEL = """
-import torch
-import triton
-import triton.language as tl
-
-@triton.jit
-def double(x, y, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        double[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
-        return y
-"""
 REFERENCE = """
 import torch
 
@@ -56,8 +41,8 @@ def test_kernels_compile_for_it_and_the_compilers_words_are_told() -> None:
             assert report.evaluation is None
             return str(report.resources.get("compile_error", ""))
 
-        assert compiled(KERNEL) == ""
-        wrong = compiled(KERNEL.replace("tl.load(", "tl.lode("))
+        assert compiled(DOUBLE_IN_TRITON) == ""
+        wrong = compiled(DOUBLE_IN_TRITON.replace("tl.load(", "tl.lode("))
         assert "lode" in wrong
         assert "at 4:" in wrong or "at 3:" in wrong
         request = json.dumps({"id": 1, "op": "judge", "problem": to_json(problem), "candidate": {}})

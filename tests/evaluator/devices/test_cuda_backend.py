@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -195,6 +196,16 @@ def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driv
     assert driver.still_open() == 0
     backend.release(child)
     backend.close()
+
+
+@pytest.mark.parametrize(("captured", "checks"), [(True, 1), (False, 3)])
+def test_replies_of_captured_calls_are_checked_once(backend, driver, captured, checks):
+    seen: list[Any] = []
+    child = FakeChild(driver, captured=captured)
+    for _ in range(3):
+        done = backend.run_round(child, replace(request(calls(2)), check=seen.append))
+        assert done.device_us == 1.0
+    assert len(seen) == checks
 
 
 def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver):
