@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -35,7 +35,8 @@ _EXCHANGED, _MIXED = "two elements exchanged", "a sixteenth of the elements exch
 _PEAKS = "the largest elements of a few rows exchanged"
 _TOUCHED, _OTHERS = "one element changed", "a mask or indices changed"
 _VALUES = values.NOT_FINITE, values.UNUSUAL
-TWIN_CASES = _EXCHANGED, _MIXED, _PEAKS, _TOUCHED, _OTHERS  # changes of the first draw
+# Changes of the first draw, the slightest first.
+TWIN_CASES = *reversed(perturbations.SLIGHT_CHANGES), _EXCHANGED, _MIXED, _PEAKS, _TOUCHED, _OTHERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class _CaseMaker:
             named.append((_MIXED, structure.restored(self._with_drawn(draws, _some_exchanged), kept)))
             named.append((_PEAKS, structure.restored(self._with_drawn(draws, _peaks_exchanged), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
+            named += self._slightly_changed(tensors, kept)
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
@@ -151,6 +153,16 @@ class _CaseMaker:
                 named.append((name, made))
         others = constants.find_constants(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
+
+    def _slightly_changed(
+        self, tensors: values.Tensors, kept: Sequence[structure.Structure]
+    ) -> Iterator[tuple[str, values.Tensors]]:
+        """Yield inputs with every element changed slightly: a cache that compares inputs up to a tolerance takes the
+        result for equal."""
+        for name, share in perturbations.SLIGHT_CHANGES.items():
+            made = tuple(perturbations.all_slightly_smaller(tensor, self.generator, share) for tensor in tensors)
+            if any(map(operator.is_not, made, tensors)):
+                yield name, structure.restored(made, kept)
 
     def _with_drawn(self, draws: Sequence[values.Tensors], change: Change) -> values.Tensors:
         """Return a draw with a change in each tensor that varies between draws."""

@@ -24,6 +24,9 @@ from evaluator.inputs.values import (
 _FlatIndex = TypeVar("_FlatIndex", int, torch.Tensor)
 _MOST_SWAPPED = 1 << 16  # elements: choosing more takes long
 _ROWS_WITH_PEAKS = 4
+_LEAST_UNITS, _WORD_BYTES = 2, 4
+SLIGHT_CHANGES = {"every element changed by a 500th": 2**-9, "every element changed by a 100000th": 2**-17}
+"""Shares for `all_slightly_smaller`: coarse for tasks that are known to few digits, fine for all others."""
 LARGEST = 1e30  # in place of infinity
 _DATA_DTYPES, _DATA_RANGE_SHARE = (torch.uint8, torch.int8, torch.int16, torch.uint16), 0.5
 
@@ -156,6 +159,17 @@ def near_duplicate(
             copy[index] = copy_laid_out(tensor[index], value)
         changed.append(copy)
     return tuple(changed)
+
+
+def all_slightly_smaller(tensor: torch.Tensor, generator: torch.Generator, most: float) -> torch.Tensor:
+    """Copy a tensor with each element smaller by a random share of itself, of `most` at most: a comparison up to a
+    tolerance takes both for equal. Types without that many digits stay as they are. So do signs, zeros and bounds."""
+    if not (tensor.is_floating_point() or tensor.is_complex()) or most < _LEAST_UNITS * torch.finfo(tensor.dtype).eps:
+        return tensor
+    own = on_device(generator, tensor.device)
+    kind = torch.float32 if tensor.element_size() < _WORD_BYTES else tensor.dtype.to_real()
+    share = torch.rand(tensor.shape, generator=own, device=tensor.device, dtype=kind)
+    return copy_laid_out(tensor, tensor * (1 - most * share))
 
 
 def with_element_of(

@@ -58,7 +58,7 @@ class ValueSet:
     rounding: Rounding = Rounding(ulps=3)
     infinite: bool = False
     only_finite_results: bool = False  # how a reference overflows tells nothing
-    only_floats: bool = False  # a rounding decides integers that are made of such values, and selections by them
+    only_floats: bool = False  # integers that are made of such values, and selections by them, are not compared
 
 
 def shuffled(items: Sequence[Item], generator: torch.Generator) -> list[Item]:
@@ -163,6 +163,17 @@ def _far(times: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor
     return change
 
 
+def _a_few_spreads(up: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """Move a tensor a few standard deviations up (1) or down (-1), into the tails of functions that end as a
+    constant."""
+
+    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        share = float(torch.rand((), generator=generator, device=generator.device))
+        return _offset(tensor, generator, up * (3 + 5 * share))
+
+    return change
+
+
 def _negative_zeros(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Make some elements zero, every second of them negative: equal numbers with other bits."""
     own = on_device(generator, tensor.device)
@@ -234,6 +245,16 @@ def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch
     return rows.reshape(tensor.shape)
 
 
+def _rows_of_minus_infinity(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Make one of every three rows minus infinity, beginning at a random one: those of logits that a mask leaves
+    nothing of."""
+    changed = tensor.clone()
+    rows = changed.reshape(-1, tensor.shape[-1] if tensor.ndim else 1)
+    first = int(torch.randint(min(len(rows), 3), (1,), generator=generator, device=generator.device))
+    rows[first::3] = -math.inf
+    return rows.reshape(tensor.shape)
+
+
 def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Make every element denormal: smaller than the smallest normal number of its type, by a factor of up
     to sixteen."""
@@ -279,6 +300,8 @@ TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
 DENORMAL = ValueSet("denormal numbers", _denormal, _COARSE)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
+A_LITTLE_ABOVE = ValueSet("a few standard deviations above zero", _a_few_spreads(1))
+A_LITTLE_BELOW = ValueSet("a few standard deviations below zero", _a_few_spreads(-1))
 # Nothing is left of a variance in float32 that is the difference of two means. A serial sum of such values is off by
 # many units in the last place.
 THOUSAND_SPREADS = ValueSet(
@@ -306,6 +329,9 @@ ZERO = ValueSet("all zero", lambda tensor, _: torch.zeros_like(tensor), _SWAMPED
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
+# Where the reference has NaN from these, a kernel may have anything: zeros for what is masked out, for example. And
+# selections among them are not compared: one by one, with minus infinity for what was taken, gives an index twice.
+NOTHING_LEFT = ValueSet("rows of minus infinity", _rows_of_minus_infinity, infinite=True, only_floats=True)
 
 # Two sets, since a wrong element is negligible next to elements a thousand times as large.
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
@@ -322,9 +348,9 @@ AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
     LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES,
-    OFFSET, THOUSAND_SPREADS, TEN_THOUSAND_SPREADS, UNLIKE_ROWS, FEW_UNLIKE, BELOW, HALVES, NEGATIVE_ZEROS, FLAT_ROWS,
-    EQUAL, ZERO,
-    WITH_NAN, NAN_ROWS, WITH_INF,
+    OFFSET, A_LITTLE_ABOVE, A_LITTLE_BELOW, THOUSAND_SPREADS, TEN_THOUSAND_SPREADS, UNLIKE_ROWS, FEW_UNLIKE, BELOW,
+    HALVES, NEGATIVE_ZEROS, FLAT_ROWS, EQUAL, ZERO,
+    WITH_NAN, NAN_ROWS, WITH_INF, NOTHING_LEFT,
 )  # fmt: skip
 
 
@@ -336,7 +362,9 @@ def usable_sets(kinds: Sequence[ValueSet], left_out: Collection[str]) -> list[Va
     """Return the value sets without values that are left out."""
     if UNUSUAL in left_out:
         return []
-    return [kind for kind in kinds if NOT_FINITE not in left_out or kind not in (WITH_NAN, NAN_ROWS, WITH_INF)]
+    return [
+        kind for kind in kinds if NOT_FINITE not in left_out or kind not in (WITH_NAN, NAN_ROWS, WITH_INF, NOTHING_LEFT)
+    ]
 
 
 def holds_uninitialised_memory(tensor: torch.Tensor) -> bool:

@@ -133,17 +133,27 @@ class ReferenceModel:
             (other,) = random_parameters(
                 {name: (self._initial_parameters | self._initial_buffers)[name]}, self.generator
             ).values()
-        self._load_one(name, perturbations.with_element_of(before, other, self.generator, where))
+        self._load_some({name: perturbations.with_element_of(before, other, self.generator, where)})
 
     def swap_elements(self, name: str) -> None:
         """Swap two elements of a tensor of `perturbable_names`. No sum over it changes."""
-        self._load_one(name, perturbations.with_two_swapped((self.parameters | self.buffers)[name], self.generator))
+        before = (self.parameters | self.buffers)[name]
+        self._load_some({name: perturbations.with_two_swapped(before, self.generator)})
 
-    def _load_one(self, name: str, value: torch.Tensor) -> None:
-        if name in self.parameters:
-            self.load(self.parameters | {name: value}, self.buffers)
-        else:
-            self.load(self.parameters, self.buffers | {name: value})
+    def change_slightly(self, most: float) -> bool:
+        """Make all elements of the `perturbable_names` smaller by a share of `most` at most, as a step of training
+        moves them. Return False where their types have too few digits."""
+        before = self.parameters | self.buffers
+        made = {n: perturbations.all_slightly_smaller(before[n], self.generator, most) for n in self.perturbable_names}
+        self._load_some(made)
+        return any(value is not before[name] for name, value in made.items())
+
+    def _load_some(self, changed: Mapping[str, torch.Tensor]) -> None:
+        """Load the present state with other values of some tensors."""
+        parameters, buffers = (
+            {name: changed.get(name, value) for name, value in some.items()} for some in (self.parameters, self.buffers)
+        )
+        self.load(parameters, buffers)
 
     def current_buffers(self) -> dict[str, torch.Tensor]:
         """Return the reference's buffers after its last call, by name."""

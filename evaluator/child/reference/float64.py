@@ -30,7 +30,11 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to(WIDE[tensor.dtype]) if tensor.dtype in WIDE else tensor
 
 
-SELECTION_OPERATIONS = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
+CUMULATIVE_SELECTIONS = frozenset({"cummax", "cummin"})
+"""Those that select one index for each element, among the elements up to it."""
+SELECTION_OPERATIONS = CUMULATIVE_SELECTIONS | frozenset(
+    {"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"}
+)
 """Operations that return indices of the elements that they select along an axis (`child.reference.ties`)."""
 INDICES = (torch.int32, torch.int64)
 """The dtypes of outputs that are such indices, or computed from them."""

@@ -2,8 +2,9 @@
 
 A sum in another order rounds differently. On terms that differ, errors grow with the root of their number. On terms
 that are equal, or nearly so, all additions round the same way, and errors grow with the number itself: a kernel that
-adds a constant row with sixteen accumulators is off by fifty units in the last place, and is right. The effect on the
-outputs is the error that an honest kernel may have.
+adds a constant row with sixteen accumulators is off by fifty units in the last place, and is right. Where a part of the
+terms are equal and small, a large sum swamps each of them: at most, that part is lost. The effect on the outputs is the
+error that an honest kernel may have.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ _PER_ROOT_ONE_SIDED = 1 / 10  # where most terms have one sign: partial sums gro
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, which differ in sign
 _EQUAL_SPACINGS = 4.0  # of numbers as large as the sum: terms that differ by less round alike
 _MAJORITY = 0.5  # of the terms are alike
+_SAMPLED, _FEWEST_SAMPLED, _MOST_SAMPLES = 64, 16, 1 << 20  # of each sum, and of all together: equal terms are sought
+_FEWEST_EQUAL = 8  # terms: fewer that are equal make no larger error than others
+_GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples, modulo one, follow no pattern that the terms may have
 _ABOVE_ONE = 1.01  # a perturbed weight of one is below
 
 Tensor = torch.Tensor
@@ -73,7 +77,7 @@ class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
 
     def share(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         """Return the error of a sum of `x` along some axes, which are kept, as a share of its terms' sizes. It is
-        systematic where most terms are like one of them."""
+        systematic where most terms are like one of them, or many are the same."""
         kept = x.amax(list(axes), keepdim=True)
         every = x.numel() // max(1, kept.numel())
         terms = min(every, _MOST_ALIKE)
@@ -82,14 +86,52 @@ class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
             one = one.narrow(axis, x.shape[axis] // 3, 1)
         alike = (x - one).abs() <= _EQUAL_SPACINGS * terms * self.eps * one.abs()
         mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MAJORITY
-        one_sided = x.sum(list(axes), keepdim=True).abs() > _MAJORITY * x.abs().sum(list(axes), keepdim=True)
+        sizes = x.abs().sum(list(axes), keepdim=True)
+        one_sided = x.sum(list(axes), keepdim=True).abs() > _MAJORITY * sizes
         root = math.sqrt(min(every, _MOST_TERMS) + _ROUNDINGS)
-        usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * root
-        return self._sign * self.eps * torch.where(mostly, _PER_TERM * terms, usual)
+        usual = self.eps * torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * root
+        if every > _FEWEST_EQUAL and (equal := _commonest(x, axes)) is not None:
+            part = (x == equal).to(x.dtype).mean(list(axes), keepdim=True)
+            alike_error = (part * self.eps * _PER_TERM * terms).minimum(part * every * equal.abs() / sizes)
+            usual = usual.maximum(_finite(alike_error))
+        return self._sign * torch.where(mostly, self.eps * _PER_TERM * terms, usual)
+
+    def squares_share(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        """Return the error of a sum of squared deviations along some axes, which are kept, as a share of it."""
+        return self.share(_squared_deviations(x, axes), axes)
+
+    def underflow_share(self, squares: Tensor, axes: Sequence[int]) -> Tensor:
+        """Return the error of squared deviations that are denormal numbers, as a share of them. torch adds them up in
+        a wider type, other implementations need not."""
+        kind = torch.finfo(torch.float64 if self.eps < torch.finfo(torch.float32).eps else torch.float32)
+        mean = squares.mean(list(axes), keepdim=True)
+        return self._sign * _finite(kind.tiny * kind.eps / mean).clamp_max(1.0)
 
     def independent_share(self, terms: int) -> float:
         """Return the error of a sum of terms that are known to differ, as a share of their sizes."""
         return self._sign * self.eps * _PER_ROOT * math.sqrt(min(max(terms, 1), _MOST_TERMS))
+
+
+def _squared_deviations(x: Tensor, axes: Sequence[int]) -> Tensor:
+    return (x - x.mean(list(axes), keepdim=True)).square_()
+
+
+def _commonest(x: Tensor, axes: Sequence[int]) -> Tensor | None:
+    """Return the commonest term other than zero in a sample of each sum along some axes, which are kept.
+
+    Return None where no sample holds any term twice.
+    """
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    terms = x.permute(*kept, *axes).reshape(*(x.shape[axis] for axis in kept), -1)
+    count, sums = terms.shape[-1], max(1, terms.numel() // max(1, terms.shape[-1]))
+    size = min(count, max(_FEWEST_SAMPLED, min(_SAMPLED, _MOST_SAMPLES // sums)))
+    chosen = sorted({int(count * (index * _GOLDEN % 1)) for index in range(size)})
+    found = terms[..., chosen]
+    unlike = -torch.arange(1, len(chosen) + 1, dtype=x.dtype, device=x.device) * torch.finfo(x.dtype).tiny
+    value = torch.where(found == 0, unlike, found).mode(-1, keepdim=True).values
+    if not bool(((found == value).sum(-1) > 1).any()):
+        return None
+    return value.reshape([1 if axis in axes else x.shape[axis] for axis in range(x.ndim)])
 
 
 def _rounded_weights(value: Any, dtype: torch.dtype) -> Any:
@@ -106,10 +148,6 @@ Change = Callable[[PerturbedMode, Any, Sequence[Any], Any], Any]
 def _starts_in_float64(args: Sequence[Any]) -> bool:
     first = args[0] if args else None
     return isinstance(first, Tensor) and first.dtype is torch.float64 and first.numel() > 0
-
-
-def _terms(args: Sequence[Any], made: Tensor) -> int:
-    return int(args[0].numel() // max(1, made.numel()))
 
 
 def _finite(tensor: Tensor) -> Tensor:
@@ -140,7 +178,13 @@ def _scan(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> 
 
 
 def _spread(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made * (1 + mode.independent_share(_terms(args, made)))
+    x = args[0]
+    if x.ndim == 0:
+        return made
+    axes = _axes(x, args[1] if len(args) > 1 else None)
+    squares = _squared_deviations(x, axes)
+    lost, usual = mode.underflow_share(squares, axes), mode.share(squares, axes)
+    return made * (1 + torch.where(lost.abs() > usual.abs(), lost, usual).reshape(made.shape))
 
 
 def _loss(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
@@ -182,17 +226,18 @@ def _logsumexp(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor
 
 
 def _var_mean(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
-    var, mean = made
-    share = mode.share(args[0], _axes(args[0], args[1] if len(args) > 1 else None)).reshape(mean.shape)
-    return var * (1 + mode.independent_share(_terms(args, var))), mean * (1 + share)
+    _, mean = made
+    x, axes = args[0], _axes(args[0], args[1] if len(args) > 1 else None)
+    shares = (share.reshape(mean.shape) for share in (mode.squares_share(x, axes), mode.share(x, axes)))
+    return tuple(value * (1 + share) for value, share in zip(made, shares, strict=True))
 
 
 def _normalisation_error(
     mode: PerturbedMode, x: Tensor, axes: Sequence[int], mean: Tensor, scale: Tensor
-) -> tuple[Tensor, float]:
-    """Return the shift of the normalised values, and the share by which they are scaled."""
+) -> tuple[Tensor, Tensor]:
+    """Return the shift of the normalised values, and the share by which they are scaled, in the shape of the means."""
     shift = mean * mode.share(x, axes).reshape(mean.shape) * scale
-    return shift, mode.independent_share(int(x.numel() // max(1, mean.numel())))
+    return shift, mode.squares_share(x, axes).reshape(mean.shape) / 2
 
 
 def _layer_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
@@ -207,10 +252,11 @@ def _group_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) 
     out, mean, scale = made
     batch, channels, groups = args[3], args[4], args[6]
     moved, share = _normalisation_error(mode, args[0].reshape(batch, groups, -1), [2], mean, scale)
-    moved = moved.reshape(batch, groups, 1).expand(batch, groups, channels // groups).reshape(batch, channels)
+    moved, share = (of_groups.repeat_interleave(channels // groups, 1) for of_groups in (moved, share))
     if args[1] is not None:
         moved = moved * args[1]
-    return out * (1 + share) - moved.reshape(batch, channels, *[1] * (out.ndim - 2)), mean, scale
+    shape = (batch, channels, *[1] * (out.ndim - 2))
+    return out * (1 + share.reshape(shape)) - moved.reshape(shape), mean, scale
 
 
 def _batch_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
@@ -220,7 +266,8 @@ def _batch_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) 
     axes = [axis for axis in range(out.ndim) if axis != 1]
     moved, share = _normalisation_error(mode, args[0], axes, mean, scale)
     moved = moved * (args[1] if args[1] is not None else 1.0)
-    return out * (1 + share) - moved.reshape(1, -1, *[1] * (out.ndim - 2)), mean, scale, *rest
+    shape = (1, -1, *[1] * (out.ndim - 2))
+    return out * (1 + share.reshape(shape)) - moved.reshape(shape), mean, scale, *rest
 
 
 def _product(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:

@@ -17,7 +17,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import read_tree
-from evaluator.child.reference.float64 import INDICES, SELECTION_OPERATIONS, Float64Mode, Twins, arguments_by_name
+from evaluator.child.reference.float64 import (
+    CUMULATIVE_SELECTIONS,
+    INDICES,
+    SELECTION_OPERATIONS,
+    Float64Mode,
+    Twins,
+    arguments_by_name,
+)
 from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.child.results import tensor_leaves
 from evaluator.child.session import Session
@@ -43,6 +50,7 @@ class Selection:
     indices: Tensor
     ordered: bool
     stable: bool = False  # equal scores keep their order
+    cumulative: bool = False  # each index is selected from the scores up to its own place
 
 
 def selection_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Selection | None:
@@ -71,6 +79,7 @@ def selection_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: A
         indices if indices.ndim == scores.ndim else indices.unsqueeze(axis),
         ordered=bool(by_name.get("sorted", True)),
         stable=by_name.get("stable") is True,
+        cumulative=func.overloadpacket.__name__ in CUMULATIVE_SELECTIONS,
     )
 
 
@@ -182,7 +191,11 @@ class TieTolerance:
         if not selection.ordered:
             mine, theirs = (i.gather(axis, selection.scores.gather(axis, i).argsort(axis)) for i in (mine, theirs))
         close = self._tied(selection, mine, theirs) | self.unknown
-        apart = theirs.sort(axis).values.diff(dim=axis).ne(0).all(axis, keepdim=True)
+        if selection.cumulative:
+            close = close & (theirs <= torch.arange(size, device=given.device).reshape(_along(axis, given)))
+            apart = torch.ones((), dtype=torch.bool, device=given.device)
+        else:
+            apart = theirs.sort(axis).values.diff(dim=axis).ne(0).all(axis, keepdim=True)
         rows = (inside & close).all(axis, keepdim=True) & apart
         return torch.where(rows, given, selection.indices)
 
@@ -201,6 +214,8 @@ class TieTolerance:
 
     def with_swapped_pairs(self, selection: Selection, first: int) -> Tensor:
         """Swap pairs of neighbours, beginning at place `first`, where both are equally good."""
+        if selection.cumulative:
+            return selection.indices
         place = torch.arange(selection.indices.shape[selection.axis], device=selection.indices.device)
         partner = torch.where((place - first) % 2 == 0, place + 1, place - 1)
         partner = torch.where((partner < first) | (partner >= len(place)), place, partner)

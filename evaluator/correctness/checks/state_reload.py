@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evaluator.comparison.expected import Expected
 from evaluator.correctness.context import CheckContext
 from evaluator.correctness.foreseen import Step
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.oracle.oracle import Oracle
 
 # Loads that change one element: so many, or two of each tensor, up to the most. A kernel that looks at every other
@@ -48,19 +48,32 @@ def _changed_elements(context: CheckContext, tensors: values.Tensors, like: Expe
     for name, larger, where in _element_changes(oracle):
         with context.reference_must_work():
             oracle.perturb_element(name, larger=larger, where=where)
-        yield _load_one(context, f"one element of {name} changed", name, tensors, like)
+        yield _load_some(context, f"one element of {name} changed", [name], tensors, like)
     for name in values.shuffled(oracle.perturbable_names, oracle.generator)[:_EXCHANGES]:
         with context.reference_must_work():
             oracle.swap_elements(name)
-        yield _load_one(context, f"two elements of {name} exchanged", name, tensors, like)
+        yield _load_some(context, f"two elements of {name} exchanged", [name], tensors, like)
+    yield from _slight_changes(context, tensors, like)
 
 
-def _load_one(context: CheckContext, what: str, name: str, tensors: values.Tensors, like: Expected) -> Step:
+def _slight_changes(context: CheckContext, tensors: values.Tensors, like: Expected) -> Iterator[Step]:
+    """Yield loads of states with every element changed slightly: a cache of parameters that compares them up to a
+    tolerance is stale."""
+    for what, share in perturbations.SLIGHT_CHANGES.items():
+        with context.reference_must_work():
+            changed = context.oracle.change_slightly(share)
+        if changed:
+            where = f"{what}, of every parameter"
+            yield _load_some(context, where, context.oracle.perturbable_names, tensors, like)
+
+
+def _load_some(context: CheckContext, what: str, some: Sequence[str], tensors: values.Tensors, like: Expected) -> Step:
+    """Return a call after a load of some tensors of the state."""
     oracle = context.oracle
     with context.reference_must_work():
         (expected,) = oracle.targets(context.tree, [tensors], like)
         # Buffers that outputs depend on go back to the reference's initial ones.
-        names = {name, *(oracle.buffers if oracle.stateful(context.tree, tensors) else ())}
+        names = {*some, *(oracle.buffers if oracle.stateful(context.tree, tensors) else ())}
     return Step(
         name=what, state=oracle.state, tensors=tensors, expected=expected, loaded=frozenset(names), borrowed_limits=True
     )

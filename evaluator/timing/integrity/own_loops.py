@@ -32,7 +32,7 @@ from evaluator.timing.contender import Contender, fastest_comparator
 from evaluator.timing.contender_round import STAGE
 from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.integrity.suspects import harness_suspects
-from evaluator.timing.overhead import most_share
+from evaluator.timing.overhead import ClockRule
 from evaluator.timing.protocol import IntegrityMargins
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
@@ -195,7 +195,7 @@ def _look_rarely(session: TimedSession, contender: Contender, empty: _Empty) -> 
     """Look once a round at most, at a random moment, and time the rounds in between. Raise Rejection."""
     rounds, margins, fastest = session.rounds, session.protocol.integrity, fastest_comparator(session.contenders)
     assert fastest is not None  # without one nobody is a suspect
-    plan, share = session.plans[-1], most_share(session.contenders, session.protocol)
+    plan, rule = session.plans[-1], ClockRule.of(session.contenders, session.protocol)
     found, logs, least, why, looks = _Samples(), list[float](), 0.0, "", contender.own_loop
     end = time.monotonic() + _PATIENCE * margins.interpreter_s
     while found.samples < _MOST_SAMPLES and time.monotonic() < end:
@@ -205,7 +205,7 @@ def _look_rarely(session: TimedSession, contender: Contender, empty: _Empty) -> 
             found.add(rounds.run(contender, inputs, plan, watch=True, watch_at_us=at_us))
         else:
             both = rounds.input_maker.shuffled([contender, fastest])
-            taken_us = {c.name: rounds.overhead.call_us(rounds.run(c, inputs, plan), share) for c in both}
+            taken_us = {c.name: rounds.overhead.call_us(rounds.run(c, inputs, plan), rule) for c in both}
             logs.append(math.log(taken_us[fastest.name] / taken_us[contender.name]))
         least = found.least_share(empty, margins.interpreter_share)
         why = found.why_unknown(empty, margins) or _too_few_timed(logs)

@@ -17,7 +17,7 @@ from evaluator.timing import stats
 from evaluator.timing.contender import Contender, fastest_comparator
 from evaluator.timing.contender_round import ContenderRound, compared_calls
 from evaluator.timing.integrity.session import TimedSession
-from evaluator.timing.overhead import most_share
+from evaluator.timing.overhead import ClockRule
 from evaluator.timing.rounds import Rounds
 
 _ROUNDS, _MOST_ROUNDS = 2, 8  # more than two only while others use a child's core
@@ -30,7 +30,7 @@ class RepeatedIntegers:
 
     def run(self, session: TimedSession) -> None:
         rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
-        margin, share = session.protocol.integrity.repeated_integers, most_share(contenders, session.protocol)
+        margin, rule = session.protocol.integrity.repeated_integers, ClockRule.of(contenders, session.protocol)
         fastest = fastest_comparator(contenders)
         if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
             return
@@ -45,7 +45,7 @@ class RepeatedIntegers:
                 rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
         tries: list[Mapping[str, float]] = []
         for _ in range(_MOST_ROUNDS):
-            taken_us = _taken_us(rounds, compared, once, share, session.protocol.waited_share)
+            taken_us = _taken_us(rounds, compared, once, rule, session.protocol.waited_share)
             tries += [taken_us] if taken_us is not None else []
             if len(tries) == _ROUNDS:
                 break
@@ -65,7 +65,7 @@ class RepeatedIntegers:
 
 
 def _taken_us(
-    rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, share: float, most_waiting: float
+    rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, rule: ClockRule, most_waiting: float
 ) -> Mapping[str, float] | None:
     """Return each contender's time of a call on the same inputs, with a draw for each call; None where one of them
     waited for its core for a larger share of its round."""
@@ -75,6 +75,6 @@ def _taken_us(
     for contender in rounds.input_maker.shuffled(contenders):
         done = rounds.run(contender, inputs, plan, read=compared_calls(contender, plan.calls))
         rounds.verifier.verify(ContenderRound(contender, inputs, done))
-        found[contender.name] = rounds.overhead.call_us(done, share)
+        found[contender.name] = rounds.overhead.call_us(done, rule)
         waited = waited or done.waited_us > most_waiting * done.wall_us
     return None if waited else found

@@ -13,6 +13,7 @@ from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, Language, Verdict
 from tests.evaluator.rooms import eager_only
 
+OTHER = ', {"name": "other", "rows": 48, "hidden": 256}'
 SPOILED = '''"""A reference that loses its device for a single row, as a failed assertion on a GPU does."""
 import torch
 
@@ -57,7 +58,9 @@ def test_a_reference_that_loses_its_device(judge: Judge, monkeypatch: pytest.Mon
     ids=["by a NaN", "by large ones"],
 )
 def test_a_reference_that_loses_its_device_by_values(judge: Judge, lost: str, label: str) -> None:
-    problem = read_problem(SPOILED.replace("len(x) == 1", lost), "by-values")
+    source = SPOILED.replace("len(x) == 1", lost).replace(OTHER, "")  # values are drawn for one workload, too
+    assert OTHER not in source
+    problem = read_problem(source, "by-values")
     right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
     wrong = Candidate(source=KERNEL.format("x + x.sign()"), language=Language.TORCH, proposer="test")
     found = judge.judge(problem, right, eager_only(judge, problem))

@@ -14,7 +14,7 @@ from tests.evaluator.rooms import eager_only, forward, problem
 WRITTEN_LATER = forward(
     "y = torch.empty_like(x)",
     "def work():",
-    "    time.sleep(0.002)",
+    "    time.sleep(0.05)",
     "    y.copy_(right(x, self.weight))",
     "threading.Thread(target=work).start()",
     "return y",
@@ -34,6 +34,7 @@ def court(judge: Judge) -> Iterator[suite.Court]:
         ("int8_parameter_unpacked_once", "new parameters"),
         ("complex_parameter_kept", "new parameters"),
         ("maximum_before_the_scale", "parameters of either sign"),
+        ("packed_while_allclose", "every element changed by a 100000th, of every parameter"),
     ],
 )
 def test_what_a_module_prepared_is_stale_after_a_load(court: suite.Court, name: str, inputs: str) -> None:

@@ -58,6 +58,28 @@ def test_a_near_duplicate_may_differ_by_less_than_a_hundredth() -> None:
     assert int((far != x).sum()) == 1
 
 
+@pytest.mark.parametrize("most", perturbations.SLIGHT_CHANGES.values())
+def test_slight_changes_stay_below_a_tolerance(most: float) -> None:
+    draw = generator()
+    x = torch.randn(8, 9, generator=draw).t()
+    x[3, 3] = 0.0
+    found = perturbations.all_slightly_smaller(x, draw, most)
+    assert found.stride() == x.stride()
+    assert 0.5 < float((found != x).float().mean()) < 1
+    assert torch.allclose(found, x, rtol=most, atol=0)
+    assert bool((found.abs() <= x.abs()).all())
+    pairs = torch.view_as_complex(torch.randn(9, 2, generator=draw))
+    assert torch.allclose(perturbations.all_slightly_smaller(pairs, draw, most), pairs, rtol=most, atol=0)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e4m3fn, torch.int64])
+def test_types_of_few_digits_are_not_changed_slightly(kind: torch.dtype) -> None:
+    x = torch.arange(40).to(kind)
+    assert all(
+        perturbations.all_slightly_smaller(x, generator(), n) is x for n in perturbations.SLIGHT_CHANGES.values()
+    )
+
+
 def test_one_element_of_another() -> None:
     x, y = torch.zeros(5, 3).t(), torch.ones(3, 5)
     found = perturbations.with_element_of(x, y, generator())

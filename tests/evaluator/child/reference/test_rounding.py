@@ -61,6 +61,47 @@ def test_random_terms_allow_what_serial_additions_make_and_no_more() -> None:
     assert target.compare((x.bfloat16().float() * (rmsnorm(x) / x)), limit) is not None
 
 
+def layernorm(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],))
+
+
+def serial_layernorm(x: torch.Tensor) -> torch.Tensor:
+    mean, squares = torch.zeros(len(x), 1), torch.zeros(len(x), 1)
+    for column in x.T:
+        mean += column[:, None] / x.shape[-1]
+    for column in x.T:
+        squares += (column[:, None] - mean) ** 2
+    return (x - mean) * torch.rsqrt(squares / x.shape[-1] + 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.45])
+def test_equal_deviations_that_a_serial_sum_swamps_are_right(seed: int, share: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(16, 8192, generator=generator)
+    x[torch.rand(x.shape, generator=generator) < share] = 0.0
+    target = Target(exact(layernorm, x), layernorm(x))
+    limit = target.limit(*target.errors(shaken(layernorm, x)), torch.float32, Precision.EXACT, None)
+    assert target.compare(serial_layernorm(x), limit) is None
+    assert target.compare(layernorm(x) * 1.001, limit) is not None
+
+
+def test_equal_terms_weigh_no_more_than_their_part_of_the_sum() -> None:
+    x = torch.randn(16, 8192, generator=torch.Generator().manual_seed(1))
+    x[:, ::3] = 1e-9
+    before, after = exact(rmsnorm, x), shaken(rmsnorm, x)
+    assert float((after - before).norm() / before.norm()) < 1e-6
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_rows_that_are_not_finite_leave_the_others_as_they_are(value: float) -> None:
+    x = torch.full((4, 64), 0.3)
+    x[0, 5] = value
+    after = shaken(lambda x: x.sum(-1), x)
+    assert after[1:].isfinite().all()
+    assert not after[0].isfinite()
+
+
 REDUCTIONS: list[Function] = [
     lambda x: x.sum(-1),
     lambda x: x.mean(0),

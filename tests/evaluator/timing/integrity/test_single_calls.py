@@ -331,8 +331,8 @@ def test_an_honest_kernel_makes_single_calls(judge: Judge, monkeypatch: pytest.M
     assert told["calls"] >= single_calls._FEWEST_PAIRS
     assert told["against"] == "eager"
     assert 0 < told["null_median_us"] < told["median_us"]
-    (adjustment,) = measured.adjustments  # the margin is far below zero: every time is taken for longer
-    assert (adjustment.check, round(adjustment.factor, 4)) == ("single_calls", told["taken_for_slower"])
+    (adjustment,) = (one for one in measured.adjustments if one.check == "single_calls")
+    assert round(adjustment.factor, 4) == told["taken_for_slower"]  # the margin is far below zero
     assert measured.median_us > 50 * max(measured.samples_us)
     assert isinstance(judge.backend, CpuBackend)
 
