@@ -12,14 +12,16 @@ class AllowedNames:
 
     A family is a label for modules with the same rule. `modules` and `members` give the family of `import NAME` and of
     `from MODULE import NAME`. `attributes` lists what a family's modules may be asked for; of an `open` family that is
-    every public name. `values` are attributes that its values may be asked for. `settable` are prefixes of switches
-    that a Candidate may assign.
+    every public name. `submodules` gives the family of a module that is an attribute of another: alone it is a value
+    only where that one's family allows it. `values` are attributes that its values may be asked for. `settable` are
+    prefixes of switches that a Candidate may assign.
     """
 
     modules: Mapping[str, str] = field(default_factory=dict)
     members: Mapping[tuple[str, str], str] = field(default_factory=dict)
     attributes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     open: frozenset[str] = frozenset()
+    submodules: Mapping[tuple[str, str], str] = field(default_factory=dict)
     values: frozenset[str] = frozenset()
     settable: tuple[str, ...] = ()
 
@@ -35,6 +37,7 @@ def union(*parts: AllowedNames) -> AllowedNames:
         members={name: family for part in parts for name, family in part.members.items()},
         attributes=attributes,
         open=frozenset().union(*(part.open for part in parts)),
+        submodules={place: family for part in parts for place, family in part.submodules.items()},
         values=frozenset().union(*(part.values for part in parts)),
         settable=tuple(prefix for part in parts for prefix in part.settable),
     )

@@ -33,6 +33,7 @@ _LIBRARY = re.compile(
 
 _UNKNOWN, _GENERATED, _OWN = "unknown", "generated code", "the candidate's own library"
 _FOREIGN = (_UNKNOWN, _GENERATED, _OWN)  # places whose code may have been taken from anywhere
+_HIDDEN = "hidden code of"
 _INTERPRETER = re.compile(r"(lib)?python3(\.\d+)?")
 _LARGEST = "libtorch_cpu.so"
 _COMPARED = 16  # bytes of code
@@ -41,7 +42,7 @@ _COPIED = re.compile(rf"{_LIBRARY.pattern}|libtorch", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One executable range of a process. File offsets start at `offset`."""
+    """One mapped range of a process. File offsets start at `offset`."""
 
     low: int
     high: int
@@ -51,6 +52,11 @@ class Range:
 
 def executable_ranges(pid: int) -> list[Range]:
     """Return every executable mapping of a process; none if it is gone."""
+    return [mapped for mapped, executable in _ranges(pid) if executable]
+
+
+def _ranges(pid: int) -> list[tuple[Range, bool]]:
+    """Return every mapping of a process, and whether it is executable."""
     try:
         lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
     except OSError:
@@ -58,10 +64,9 @@ def executable_ranges(pid: int) -> list[Range]:
     found = []
     for line in lines:
         fields = line.split(maxsplit=5)
-        if "x" in fields[1]:
-            low, _, high = fields[0].partition("-")
-            path = fields[5] if len(fields) == 6 else ""
-            found.append(Range(int(low, 16), int(high, 16), int(fields[2], 16), path))
+        low, _, high = fields[0].partition("-")
+        path = fields[5] if len(fields) == 6 else ""
+        found.append((Range(int(low, 16), int(high, 16), int(fields[2], 16), path), "x" in fields[1]))
     return found
 
 
@@ -70,16 +75,20 @@ def count_places(pid: int, places: Iterable[tuple[int, Place]]) -> tuple[dict[st
     are in none of the machine's files by now: their code tells more than the mappings, which may have changed since.
 
     Each sample comes with its process; a helper process has mappings of its own. A copy of a vendor library that any
-    of the processes has mapped counts as seen twice, wherever the samples are.
+    of the processes has mapped counts as seen twice, wherever the samples are. So does a vendor library's code that is
+    mapped and cannot run: a Candidate has hidden it, and changing its mapping takes longer than many a call of it.
     """
     found = list(places)
-    ranges = {one: executable_ranges(one) for one in {pid, *(where for where, _ in found)}}
+    mapped = {one: _ranges(one) for one in {pid, *(where for where, _ in found)}}
+    ranges = {one: [r for r, executable in every if executable] for one, every in mapped.items()}
     counts: dict[str, int] = {}
-    for one, mapped in ranges.items():
-        own = ((r.low, r.high, r.offset, r.path) for r in mapped if _is_own(one, r.path))
+    for one, every in mapped.items():
+        own = ((r.low, r.high, r.offset, r.path) for r in ranges[one] if _is_own(one, r.path))
         counts |= {
             f"a copy of {Path(path).name}": 2 for path in vendor_code.find_copies(one, own) if _COPIED.search(path)
         }
+        hidden = vendor_code.find_hidden((r.low, r.high, r.offset, r.path) for r, runs in every if not runs)
+        counts |= {f"{_HIDDEN} {Path(path).name}": 2 for path in hidden}
     foreign: Counter[Place] = Counter()
     for where, place in found:
         name = _place(where, ranges[where], place.address)
@@ -124,7 +133,7 @@ def copied_places(foreign: Mapping[Place, int]) -> dict[str, int]:
 
 def is_library(place: str) -> bool:
     """Return true for a place in a vendor library. A copy of libtorch counts: it serves no other purpose."""
-    return _LIBRARY.search(place) is not None or place.startswith("a copy of libtorch")
+    return _LIBRARY.search(place) is not None or place.startswith(("a copy of libtorch", _HIDDEN))
 
 
 def _place(pid: int, ranges: Iterable[Range], address: int) -> str:

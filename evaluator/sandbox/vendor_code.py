@@ -11,7 +11,7 @@ import os
 import re
 import struct
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,9 +57,25 @@ def find_copies(pid: int, ranges: Iterable[tuple[int, int, int, str]]) -> list[s
 
     `ranges` holds (low, high, offset, path) of each executable mapping. The originals themselves do not count.
     """
-    known = {code.path for code in code_segments()}
+    known = _code_by_path()
     found = (find_original(pid, low, high, offset) for low, high, offset, path in ranges if path not in known)
     return sorted({path for path in found if path is not None})
+
+
+def find_hidden(ranges: Iterable[tuple[int, int, int, str]]) -> list[str]:
+    """Return the vendor libraries whose code a process has made impossible to run.
+
+    `ranges` holds (low, high, offset, path) of each mapping that is not executable. Segments may share a page.
+    """
+    code = _code_by_path()
+    return sorted(
+        {
+            path
+            for low, high, offset, path in ranges
+            for one in code.get(path, ())
+            if min(offset + high - low, one.offset + one.mapped) - max(offset, one.offset) > 2 * _PAGE
+        }
+    )
 
 
 def _is_same(pid: int, low: int, code: Code) -> bool:
@@ -85,7 +101,7 @@ def find_pieces(places: Mapping[Place, int]) -> dict[Place, str]:
     """
     whole = [place for place in sorted(places, key=lambda place: -places[place]) if len(place.code) >= _PIECE_BYTES]
     found: dict[Place, str] = {}
-    for path, segments in itertools.groupby(code_segments(), key=lambda code: code.path):
+    for path, segments in _code_by_path().items():
         with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
             for code in segments:
                 end = min(len(data), code.offset + code.mapped)
@@ -113,12 +129,18 @@ def _lies_at(data: mmap.mmap, start: int, end: int, place: Place) -> bool:
 @cache
 def code_segments() -> tuple[Code, ...]:
     """Return the executable segments of every vendor library that is installed here."""
-    packages = Path(sysconfig.get_paths()["purelib"])
+    packages = Path(sysconfig.get_paths()["purelib"]).resolve()  # as the kernel names what a process has mapped
     found = [path for pattern in _PATTERNS for path in packages.glob(pattern)]
     # One walk: a glob for each name takes ten times as long, in the first verdict of every judge.
     for folder, _, names in os.walk(_SYSTEM):
         found += [Path(folder, name) for name in names if _SYSTEM_NAMES.fullmatch(name)]
     return tuple(code for path in sorted(set(found)) if path.is_file() for code in _segments(path))
+
+
+@cache
+def _code_by_path() -> Mapping[str, Sequence[Code]]:
+    by_path = itertools.groupby(code_segments(), key=lambda code: code.path)
+    return {path: tuple(segments) for path, segments in by_path}
 
 
 def _segments(path: Path) -> Iterator[Code]:

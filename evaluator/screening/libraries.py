@@ -33,6 +33,18 @@ _OPERATIONS = frozenset(
     _linalg_svd linalg_eigh _linalg_eigh linalg_cholesky_ex linalg_lu_factor_ex linalg_solve_triangular
     _sparse_mm _sparse_addmm _sparse_sparse_matmul sparse_sampled_addmm hspmm sspaddmm linalg_matrix_exp _cdist_forward
     _fft_c2r histc bincount unique_dim _unique2
+    _sparse_mm_reduce_impl _addmm_activation _pdist_forward conv_tbc _conv_depthwise2d conv_depthwise3d
+    slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d slow_conv_transpose3d
+    _native_multi_head_attention _transformer_encoder_layer_fwd _flash_attention_forward _efficient_attention_forward
+    _cudnn_attention_forward _scaled_dot_product_fused_attention_overrideable _triton_multi_head_attention
+    _triton_scaled_dot_attention _cudnn_rnn _thnn_fused_gru_cell _cslt_sparse_mm _mixed_dtypes_linear
+    _sparse_semi_structured_linear _sparse_semi_structured_mm _sparse_semi_structured_addmm _dyn_quant_matmul_4bit
+    _weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros _scaled_mm_v2 _scaled_grouped_mm_v2
+    fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_fp16_weight
+    fbgemm_linear_fp16_weight_fp32_activation cudnn_convolution_relu cudnn_convolution_add_relu
+    cudnn_convolution_transpose cholesky cholesky_inverse _cholesky_solve_helper triangular_solve geqrf ormqr
+    linalg_householder_product linalg_inv_ex _linalg_solve_ex linalg_lu linalg_lu_solve linalg_ldl_solve linalg_lstsq
+    linalg_eig _linalg_eigvals _linalg_det _linalg_slogdet
     """.split()  # noqa: SIM905  a list of a hundred strings is harder to read
 )
 # Kernels of cuBLAS, cuDNN, cuFFT, cuSPARSE and cuSOLVER, as far as their names tell.

@@ -11,7 +11,7 @@ This is a list of allowed elements. Anything else makes a file "not restricted",
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from evaluator.languages import ADAPTERS
 from evaluator.languages.allowed import AllowedNames, union
@@ -30,10 +30,11 @@ _OF_VALUES = _words(
     " transpose permute t expand to float half bfloat16 double int long bool element_size data_ptr new_empty new_zeros"
     " zero_ fill_ copy_ clone detach is_cuda is_floating_point itemsize bits min max eps smallest_normal tiny type"
     " index append extend items keys values get kernel sum trans broadcast_to element_ty ALL weight bias"
+    " bit_length pow mean"
 )
 _NAMES = _words(
-    "abs all any bool dict divmod enumerate float int isinstance len list max min pow range reversed round sorted str"
-    " sum tuple zip ValueError RuntimeError TypeError NotImplementedError AssertionError self"
+    "abs all any bool dict divmod enumerate float int isinstance len list max min next pow range reversed round sorted"
+    " str sum tuple zip ValueError RuntimeError TypeError NotImplementedError AssertionError self"
 )
 _NODES = (
     ast.Module, ast.Import, ast.ImportFrom, ast.alias, ast.FunctionDef, ast.ClassDef, ast.Return, ast.Assign,
@@ -89,12 +90,13 @@ class _Checker:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self._family(node.func.value):
                 uses += [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
         found = {id(use): use for use in uses if self._is_torch_lookup(use)}
-        for node in nodes:
-            match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if self._is_torch_lookup(value):
-                    loads = {id(n) for n in nodes if isinstance(n, ast.Name) and n.id == name and _is_load(n)}
-                    if loads <= {id(use) for use in uses}:
-                        found[id(value)] = value
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+        scopes: list[ast.Module | ast.FunctionDef] = [self._tree, *functions]
+        for scope in scopes:
+            for name, value in filter(lambda pair: self._is_torch_lookup(pair[1]), _assignments(scope)):
+                loads = {id(n) for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and _is_load(n)}
+                if loads <= {id(use) for use in uses}:
+                    found[id(value)] = value
         return {each for call in found.values() if isinstance(call, ast.Call) for each in (id(call), id(call.func))}
 
     def _is_torch_lookup(self, node: ast.expr) -> bool:
@@ -166,19 +168,32 @@ class _Checker:
             return name in _OF_VALUES or name in _ALLOWED.values
         if family == "nn":
             return name[:1].isupper()
-        return family in _ALLOWED.open or name in _ALLOWED.attributes.get(family, ())
+        allowed = family in _ALLOWED.open or name in _ALLOWED.attributes.get(family, ())
+        if allowed:  # a module that is no value by itself
+            self._allowed_nodes.add(id(base))
+        return allowed
 
     def _family(self, node: ast.expr) -> str | None:
         """Return the module that an expression refers to, None where it refers to none."""
         if isinstance(node, ast.Name):
             return self._modules.get(node.id)
         if isinstance(node, ast.Attribute):
-            owner = self._family(node.value)
-            if (owner, node.attr) == ("torch", "nn"):
-                return "nn"
-            if owner == "tl" and node.attr == "math":
-                return "math"
+            return _ALLOWED.submodules.get((self._family(node.value) or "", node.attr))
         return None
+
+
+def _assignments(scope: ast.Module | ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that the statements of a scope assign, with the values. A function's are its own: nothing in a
+    restricted file is global or nonlocal. Those of a module include the bodies of its classes."""
+    left: list[ast.AST] = list(scope.body)
+    while left:
+        node = left.pop()
+        match node:
+            case ast.FunctionDef() | ast.Lambda():
+                continue
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+        left += ast.iter_child_nodes(node)
 
 
 def _is_self(node: ast.expr) -> bool:

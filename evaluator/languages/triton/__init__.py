@@ -43,9 +43,19 @@ class TritonAdapter(LanguageAdapter):
     niches = NICHES
     allowed = AllowedNames(
         modules={"triton": "triton", "triton.language": "tl"},
-        members={("triton", "language"): "tl", ("triton.language.extra", "libdevice"): "tl"},
-        attributes={"triton": frozenset(("jit", "autotune", "heuristics", "Config", "cdiv", "next_power_of_2"))},
+        members={
+            ("triton", "language"): "tl",
+            ("triton.language.extra", "libdevice"): "tl",
+            ("triton.tools.tensor_descriptor", "TensorDescriptor"): "descriptor",
+        },
+        attributes={
+            "triton": frozenset(("jit", "autotune", "heuristics", "Config", "cdiv", "next_power_of_2")),
+            "descriptor": frozenset(("from_tensor",)),
+            "tl.extra.cuda": frozenset(("gdc_wait", "gdc_launch_dependents")),
+        },
         open=frozenset(("tl",)),
+        submodules={("tl", "math"): "math", ("tl", "extra"): "tl.extra", ("tl.extra", "cuda"): "tl.extra.cuda"},
+        values=frozenset(("load", "store", "gather", "scatter")),  # of descriptors, in kernels
         settable=("triton.knobs",),
     )
     compiles_on_import = True

@@ -68,6 +68,19 @@ def test_code_of_a_library_is_known_wherever_it_lies() -> None:
     assert libraries.sampled_libraries(counts)
 
 
+def test_library_code_that_cannot_run_is_hidden() -> None:
+    loaded = [line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines()]
+    known = {code.path for code in vendor_code.code_segments() if code.mapped > 8192}
+    mine = [one for one in loaded if len(one) == 6 and one[5] in known]
+    ranges = [
+        (*(int(end, 16) for end in place.split("-")), int(offset, 16), path, "x" in access)
+        for place, access, offset, _, _, path in mine
+    ]
+    assert ranges
+    assert vendor_code.find_hidden(one[:4] for one in ranges if not one[4]) == []
+    assert vendor_code.find_hidden(one[:4] for one in ranges) == sorted({one[3] for one in ranges})
+
+
 def test_vendor_libraries_are_told_from_the_rest() -> None:
     seen = {"libtorch_cpu.so: mkl_blas_avx2_sgemm_kernel": 5, "libtorch_cpu.so: _ZN2at6native3add": 95}
     assert libraries.sampled_libraries(seen) == ["libtorch_cpu.so: mkl_blas_avx2_sgemm_kernel"]

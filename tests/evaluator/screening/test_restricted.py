@@ -44,6 +44,28 @@ def test_a_triton_file_is_restricted() -> None:
     assert is_restricted((GPU_CANDIDATES / "honest_triton.py").read_text())
 
 
+def test_a_file_may_ask_for_the_number_of_processors_and_draw_weights() -> None:
+    asks = "count = torch.cuda.get_device_properties(0).multi_processor_count\n"
+    draws = "weight = torch.randn(3) + torch.rand(3) + torch.randint(0, 7, (3,))\n"
+    assert is_restricted(RESTRICTED + asks + draws + "unroll = next(u for u in (8, 4, 2, 1) if u <= count)\n")
+
+
+def test_what_device_code_and_library_calls_need_is_restricted() -> None:
+    head = "import torch.nn.functional as F\nfrom triton.tools.tensor_descriptor import TensorDescriptor\n"
+    kernel = "@triton.jit\ndef later(d):\n    tl.extra.cuda.gdc_wait()\n    d.store([0], d.load([0]))\n"
+    host = "def f(x, w):\n    later[(1,)](TensorDescriptor.from_tensor(x, [16]))\n    return F.linear(F.gelu(x), w)\n"
+    assert is_restricted(RESTRICTED + head + kernel + host)
+
+
+def test_a_dtype_s_name_may_be_another_variable_s_in_another_function() -> None:
+    other = "def f(kind):\n    return kind(3)\n"
+    assert is_restricted(RESTRICTED + other)
+    inside = MODEL.replace("self.eps = eps", "self.eps = kind")
+    assert not is_restricted(HEAD + KERNEL + inside)
+    nested = MODEL.replace("self.eps = eps", "self.eps = (lambda: kind)()")
+    assert not is_restricted(HEAD + KERNEL + nested)
+
+
 def test_cuda_through_the_helper_is_restricted_and_native_code_of_the_host_is_not() -> None:
     cuda = "from warpwright_native import load_cuda\n"
     cuda += 'module = load_cuda("...", defines={"N": 4})\nrun = module.kernel("k")\n'
@@ -62,6 +84,19 @@ def test_cuda_through_the_helper_is_restricted_and_native_code_of_the_host_is_no
         "from torch import *",
         "torch.sys.modules.clear()",
         "torch.cuda.synchronize()",
+        "torch.cuda",
+        "cuda = torch.cuda\ncuda.get_device_properties(0)",
+        "torch.cuda.get_device_properties.__globals__",
+        "torch.cuda.get_device_properties(0).__class__",
+        "torch.cuda.memory",
+        "tl.extra.cuda",
+        "tl.extra.cuda.utils",
+        "extra = tl.extra\nextra.cuda.gdc_wait",
+        "import torch.nn.functional as F\nF.torch",
+        "import torch.nn.functional as F\nF.linear.__globals__",
+        "from triton.tools.tensor_descriptor import torch as harness",
+        "kind = getattr(torch, 'load')\ndef f():\n    return kind('/tmp/x')",
+        "class A:\n    kind = getattr(torch, 'load')\n    def f(self):\n        return self.kind('/tmp/x')",
         "torch.compile(print)",
         "torch.empty = None",
         "t = torch\nt.sys",

@@ -57,7 +57,7 @@ def candidate(source: str) -> Candidate:
 def main() -> None:
     task, kernel = read_problem(PROBLEM, "rmsnorm"), candidate(KERNEL)
     language = adapter(kernel.language)
-    brief = Rules(least_pairs=2, most_pairs=2, round_us=3000.0, budget_s=0.1, rehearse=False, closely=False)
+    brief = Rules(least_pairs=2, most_pairs=2, round_us=1000.0, budget_s=0.1, rehearse=False, closely=False)
     judge = Judge(make_backend("cpu"), protocol=TimingProtocol(judge=brief))
     interval = Interval(low=1, high=1)
     time = BaselineTime(mode="eager", workload="small", clock=Clock.CALLS, median_us=1.0, interval_us=interval)
