@@ -12,24 +12,26 @@ import pytest
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
-from evaluator.timing.protocol import Rules, SamplingPlan, TimingProtocol
+from evaluator.timing.protocol import SamplingPlan, TimingProtocol
 from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Device, Environment, Interval, Problem
 
-# A tenth of a second of timing tells a factor of 1.3 from 1.
-QUICK = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
 _USUAL = TimingProtocol()
+# A tenth of a second of timing tells a factor of 1.3 from 1. Every call of a round is verified, and that takes longer
+# than the round: so few calls are enough here, as usual.
+QUICK = replace(_USUAL.judge, least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
 QUICKLY = TimingProtocol(
     judge=QUICK,
     profile=QUICK,
     baseline=replace(_USUAL.baseline, round_us=QUICK.round_us, budget_s=QUICK.budget_s),
+    baseline_so_far=replace(_USUAL.baseline_so_far, round_us=QUICK.round_us, budget_s=QUICK.budget_s),
     confirm=replace(_USUAL.confirm, round_us=QUICK.round_us),  # its number of pairs stays
     sampling=SamplingPlan(span_s=0.5, most_samples=300),
 )
 # For tests that ask whether a Candidate passes, and not how fast it is or how closely it was watched.
-BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, rehearse=False, closely=False)
+BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, least_round_us=1000.0, rehearse=False, closely=False)
 BRIEFLY = replace(QUICKLY, judge=BRIEF)
 # For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
-SERVED = replace(_USUAL, judge=QUICK, profile=QUICK, baseline=QUICKLY.baseline)
+SERVED = replace(_USUAL, judge=QUICK, profile=QUICK, baseline=QUICKLY.baseline, baseline_so_far=QUICKLY.baseline_so_far)
 
 PROBLEM = '''"""RMSNorm with a gain."""
 import torch
@@ -114,6 +116,24 @@ lib = load_cpp(SOURCE)
 '''
     + CALLS_LIB
 )
+
+# For tests of compilers, which need no GPU.
+DOUBLE_IN_TRITON = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        double[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+        return y
+"""
 
 
 def problem() -> Problem:

@@ -219,6 +219,32 @@ def test_results_of_every_kind_are_admitted(judge: Judge, returned: str) -> None
     assert found.accepted, found.reason
 
 
+LOST = "((x + 1e9 * (x[0, 0] > 0)) - 1e9 * (x[0, 0] > 0)).sum()"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reference_that_is_inaccurate_on_some_draws_is_admitted(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    seeded = torch.Generator().manual_seed(seed)
+    monkeypatch.setattr("evaluator.stages.admit.secret_generator", lambda: seeded)
+    source = problem().source.replace(
+        "return x * torch", f"return {{'a': x + 1, 'b': {LOST}}}\n        return x * torch"
+    )
+    found = admit(judge, read_problem(source, "p"))
+    assert found.accepted, found.reason
+
+
+def test_a_reference_that_is_always_inaccurate_is_refused(judge: Judge) -> None:
+    always = LOST.replace("(x[0, 0] > 0)", "1")
+    source = problem().source.replace(
+        "return x * torch", f"return {{'a': x + 1, 'b': {always}}}\n        return x * torch"
+    )
+    found = admit(judge, read_problem(source, "p"))
+    assert found.verdict is Verdict.INVALID_REFERENCE
+    assert "5 % away" in found.reason
+
+
 def test_dicts_are_told_by_their_keys_and_lazy_results_are_refused(judge: Judge) -> None:
     source = problem().source.replace("return x * torch", "return {'b': x + 1, 'a': x * 2}\n        return x * torch")
     task = read_problem(source, "p")
