@@ -19,6 +19,7 @@ from evaluator.stages.trial import secret_generator
 from evaluator.subject import Subject
 from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
+from evaluator.timing.protocol import Rules
 from evaluator.types import BaselineReport, BaselineTime, DeviceKind, Problem, Workload
 
 # How long the first report waits for torch.compile's default mode. A CPU compiles for as long as it judges.
@@ -64,8 +65,12 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     ready = [mode for mode in modes if all(comparators.is_ready(problem, w, mode) for w in shown)]
     if known is not None and not set(ready) & set(known.pending):
         return known
+    pending = tuple(mode for mode in modes if mode not in ready)
+    rules = judge.protocol.baseline_so_far if pending else judge.protocol.baseline
     with judge.session.references.lend(problem) as reference:
-        times = [one for workload in shown for one in _times(judge, problem, workload, ready, reference, skipped)]
+        times = [
+            one for workload in shown for one in _times(judge, problem, workload, ready, reference, skipped, rules)
+        ]
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
     return BaselineReport(
@@ -74,7 +79,7 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
         environment=judge.environment,
         times=tuple(times),
         skipped=skipped,
-        pending=tuple(mode for mode in modes if mode not in ready),
+        pending=pending,
         duration_s=round(time.perf_counter() - start, 3),
     )
 
@@ -108,6 +113,7 @@ def _times(
     ready: Sequence[str],
     reference: Subject,
     skipped: dict[str, str],
+    rules: Rules,
 ) -> list[BaselineTime]:
     oracle = Oracle(problem, reference, workload.sizes, secret_generator())
     contenders: list[Contender] = []
@@ -118,16 +124,16 @@ def _times(
         except (EvaluatorError, LayoutError) as fault:
             skipped[mode] = f"{workload.name}: {fault}"[:500]
     bench = Bench(judge.session, workload, oracle, contenders, protocol=judge.protocol)
-    return _time(judge, bench, skipped)
+    return _time(judge, bench, skipped, rules)
 
 
-def _time(judge: Judge, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
+def _time(judge: Judge, bench: Bench, skipped: dict[str, str], rules: Rules) -> list[BaselineTime]:
     """Time the modes that work, without those that fail or are wrong, which happens with torch.compile."""
     try:
         with judge.session.exclusive():
             while True:
                 try:
-                    bench.run(judge.protocol.baseline)
+                    bench.run(rules)
                     return _with_code(bench, [bench.baseline_time(c.name) for c in bench.contenders])
                 except ComparatorFailed as failure:
                     skipped[failure.name] = str(failure)[:500]

@@ -1,6 +1,7 @@
 """Confirm a Candidate: new processes, new seeds, held-out Workloads, a fixed length, against Champion and Baselines.
 
-Nothing stops early, so chance cannot choose the moment at which times are compared.
+A promotion takes the whole length, so chance cannot choose the moment at which times are compared. What is surely
+slower after half of it cannot be promoted any more, and gets no more time (ADR 21).
 """
 
 from __future__ import annotations
@@ -85,14 +86,30 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         timer = ConfirmTimer(
             judge.session, trial, reference, protocol, processes, spent, _teller(judge, trial), brief=brief
         )
-        found = [timer.run(workload, protocol.process_pairs) for workload in trial.shown]
-        promising = _decision(trial, found, [], protocol.promotion).promote
+        found, hopeless = _time_shown(trial, timer, protocol)
+        promising = not hopeless and _decision(trial, found, [], protocol.promotion).promote
         for times in found if promising else ():  # else nothing turns on what could not be checked
             timer.look_again(times)
         most = protocol.process_pairs if promising else 0
-        hidden = [timer.run(workload, protocol.hidden_pairs, most=most) for workload in trial.held_out]
+        held_out = [] if hopeless else trial.held_out
+        hidden = [timer.run(workload, protocol.hidden_pairs, most=most) for workload in held_out]
     evidence = {**checked.evidence, "seconds": spent.rounded(), "judge_has_own_core": _has_own_core(judge)}
     return _result(trial, judge.origin, screened, found, hidden, evidence, checked.resources, protocol.promotion)
+
+
+def _time_shown(trial: Trial, timer: ConfirmTimer, protocol: TimingProtocol) -> tuple[list[RepeatedTimes], bool]:
+    """Time the shown Workloads. Return the times, and whether the Candidate is surely slower on one of them: the later
+    ones are then timed for the record alone. Raises Rejection, ComparatorFailed."""
+    # Of several Workloads one may be a little slower.
+    least = protocol.promotion.worst_workload if len(trial.shown) > 1 else 1.0
+    found, hopeless = [], False
+    for index, workload in enumerate(trial.shown):
+        repetitions = protocol.first_pairs if hopeless else protocol.process_pairs
+        # A profiler takes most of a second to start, and decides nothing: it looks at one Workload.
+        times = timer.run(workload, repetitions, hopeless_below=least, profile=index == 0)
+        hopeless = hopeless or times.ended_early or times.is_surely_below(least)
+        found.append(times)
+    return found, hopeless
 
 
 def _eager_sets(trial: Trial, protocol: TimingProtocol) -> int:
@@ -265,13 +282,17 @@ def _result(
             "with a thread on every core nobody can check that it does its work in each call: use fewer threads, or a"
             " file that cannot reach the harness"
         )
+    if early := [times.workload.name for times in found if times.ended_early]:
+        decision = decision.refused(
+            f"it was surely slower on {', '.join(early)} before its time was over, and got no more"
+        )
     unchecked = {times.workload.name: _unchecked(trial, times) for times in found}
     for why in unchecked_in_words(unchecked):
         decision = decision.refused(why)
     if any(unchecked.values()):
         evidence["unchecked"] = unchecked
     evidence["promote"] = decision.promote
-    pairs = len(found[0].measurements)
+    pairs = min(len(times.measurements) for times in found)
     evidence["confirm"] = {**decision.evidence(), "against": _against(trial), "process_pairs": pairs, "plain": plain}
     note = "" if decision.promote else f"not promoted: {'; '.join(decision.why_not)}"
     measurements = [times.merged() for times in found]

@@ -79,6 +79,7 @@ class RepeatedTimes:
     unchecked: Mapping[str, str] = field(default_factory=dict)
     opinion: ThirdOpinion = field(default_factory=ThirdOpinion)
     adjustments: tuple[Adjustment, ...] = ()  # by it
+    ended_early: bool = False  # since the Candidate was surely slower
 
     @property
     def modes(self) -> list[str]:
@@ -122,6 +123,12 @@ class RepeatedTimes:
         value, interval = stats.ratio_interval(self.log_ratios[name])
         return value < promotion.worst_workload <= interval.high
 
+    def is_surely_below(self, ratio: float) -> bool:
+        """Return whether the whole interval of the speedup over the Champion, or else the fastest Baseline, lies below
+        a ratio."""
+        name = CHAMPION if CHAMPION in self.log_ratios else self.fastest
+        return stats.ratio_interval(self.log_ratios[name])[1].high < ratio
+
     def spread_adjustments(self) -> None:
         """Slow every repetition as the one that was looked at closely: which one it is, no child knows."""
         self._slow_by(self.slower, but=self.looked_at)
@@ -152,7 +159,7 @@ class RepeatedTimes:
     def merged(self) -> Measurement:
         """Return one Measurement over all repetitions, with its Baselines."""
         parts = self.measurements
-        shown = parts[self.looked_at or 0]
+        shown = parts[self.looked_at if self.looked_at is not None and self.looked_at < len(parts) else 0]
         median, interval = _centre(self.rounds[CANDIDATE])
         baselines = []
         for mode, some in _by_mode(parts).items():
@@ -215,12 +222,21 @@ class ConfirmTimer:
         late = [m for m in self.trial.baseline.pending if comparators.works(problem, workload, m, oracle)]
         return list(dict.fromkeys([*known, *late]))
 
-    def run(self, workload: Workload, repetitions: int, *, most: int = 0) -> RepeatedTimes:
+    def run(
+        self,
+        workload: Workload,
+        repetitions: int,
+        *,
+        most: int = 0,
+        hopeless_below: float = 0.0,
+        profile: bool = False,
+    ) -> RepeatedTimes:
         """Time a Workload. Raises Rejection, ComparatorFailed.
 
         In one secret repetition every kind of adversarial values is rehearsed, and in one the integrity checks look
         closely: no child knows in which. There are up to `most` repetitions while it is not clear whether the Candidate
-        is slower here.
+        is slower here, and only the first ones where its speedup then lies below `hopeless_below` with its whole
+        interval. With `profile`, kernels' own times are read once, for the evidence.
         """
         rehearsed = self._secret_below(repetitions)
         times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
@@ -228,8 +244,11 @@ class ConfirmTimer:
             for repetition in range(max(repetitions, most)):
                 if repetition >= repetitions and not times.is_unclear(self.protocol.promotion):
                     break
-                self.tell(workload, min(repetition, repetitions - 1))
                 first = repetition < self.protocol.first_pairs
+                if not first and times.is_surely_below(hopeless_below):
+                    times.ended_early = True
+                    break
+                self.tell(workload, min(repetition, repetitions - 1))
                 timed = modes if first or not self._is_eager_slow(times) else [m for m in modes if m != EAGER]
                 with self._turn(bench, repetition, oracle, timed, compiled):
                     closely = repetition == times.looked_at
@@ -237,7 +256,7 @@ class ConfirmTimer:
                     times.note(bench, timed, copy_floor_us(self.session.backend, bench.bytes_moved))
                     if first and not workload.held_out:
                         with self.spent.on("plain_loops"):
-                            profiled = (CANDIDATE, times.fastest) if repetition == 0 else ()
+                            profiled = (CANDIDATE, times.fastest) if profile and repetition == 0 else ()
                             times.opinion.note(bench.plain_loops(without={AGAIN}, profile=profiled))
         times.spread_adjustments()
         return times

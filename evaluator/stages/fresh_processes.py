@@ -42,12 +42,12 @@ class FreshProcesses:
         suspects: Mapping[str, Candidate],
         sets: int,
         *,
-        eager_sets: int | None = None,
+        eager_sets: int,
     ) -> None:
-        """Begin only the first `eager_sets` (default: all) with EAGER, where later ones are not likely to need it."""
+        """Begin only the first `eager_sets` with EAGER: all, or fewer where later ones are not likely to need it."""
         self._session, self._children, self._problem = session, children, problem
         self._wanted: dict[str, Candidate | None] = {**suspects, EAGER: None}
-        self._sets, self._eager_sets = sets, sets if eager_sets is None else eager_sets
+        self._sets, self._eager_sets = sets, eager_sets
         self.kept = session.backend.kind is DeviceKind.CUDA and self._affords(len(self._wanted) * sets)
         starting = len(self._wanted) * (sets if self.kept else 1)
         workers = min(starting, _MOST_STARTING, max(2, (os.cpu_count() or 2) - 1))
@@ -78,7 +78,7 @@ class FreshProcesses:
                 future.result()
 
     @contextmanager
-    def turn(self, index: int, *, eager: bool = True) -> Iterator[ProcessSet]:
+    def turn(self, index: int, *, eager: bool) -> Iterator[ProcessSet]:
         """Yield the children of a repetition, EAGER at least if it is wanted. The caller shares the device, or has it
         alone. Raises Rejection."""
         if self._ahead:

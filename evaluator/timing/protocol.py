@@ -89,6 +89,10 @@ class TimingProtocol:
     baseline: Rules = Rules(
         least_pairs=5, most_pairs=8, narrow=0.02, enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US
     )
+    # While other modes still compile: all are timed together once they are there, and the first verdict waits for this.
+    baseline_so_far: Rules = Rules(
+        least_pairs=2, most_pairs=4, enough_calls=_ENOUGH_CALLS, least_round_us=_LEAST_ROUND_US
+    )
     profile: Rules = Rules(least_pairs=4, most_pairs=6)
     # Both sizes of round in both orders.
     confirm: Rules = Rules(
@@ -110,6 +114,9 @@ class TimingProtocol:
     round_sizes: tuple[float, ...] = (1.0, 1.6)  # in units of the planned round; the worst median counts
     overhead_share: float = 0.1  # the largest part of a round's wall time that is taken off as overhead (ADR 6)
     plain_overhead_share: float = 0.95  # the same where no contender can reach the harness: all, but for noise
+    # There a GPU's clock counts. What a round costs beside its device time differs between children: by so many times
+    # the null child's at most (ADR 20).
+    device_slack: float = 2.0
     harness_us: float = 20.0  # the largest cost of the harness in a call, for the least gain that is promoted (ADR 6)
     null_rounds: int = 4
     warm_up_rounds: int = 2

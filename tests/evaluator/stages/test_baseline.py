@@ -66,6 +66,9 @@ def test_the_first_report_has_eager_and_a_later_one_what_compiled(judge: Judge) 
         whole = until_whole(judge, one, first)
     assert {t.mode for t in whole.times} == {"eager", "compile"}
     assert whole.skipped == {}
+    brief, full = judge.protocol.baseline_so_far, judge.protocol.baseline
+    assert all(brief.least_pairs <= len(t.samples_us) <= brief.most_pairs for t in first.times)
+    assert all(full.least_pairs <= len(t.samples_us) for t in whole.times), "timed anew together, and for longer"
 
 
 def test_a_mode_that_fails_is_skipped_with_its_reason(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +166,16 @@ def test_what_is_clearly_slower_than_the_best_so_far_ends_after_a_look(judge: Ju
     assert found.reason.endswith("the fastest baseline; the best so far has 1000.00x")
 
 
+def test_a_best_that_is_slower_than_the_baseline_is_told_as_it_is(judge: Judge) -> None:
+    one = problem()
+    best = {workload.name: 0.77 for workload in one.workloads}
+    found = judge.judge(one, forward(*SLOW), eager_only(judge, one), quick=True, best=best)
+    assert found.evidence["look"]
+    assert found.reason.endswith("the fastest baseline; the best so far has 0.77x")
+
+
+@pytest.mark.clock
+@pytest.mark.usefixtures("workloads_alone")
 def test_what_is_faster_on_one_workload_is_no_candidate_for_a_short_look(judge: Judge) -> None:
     one = problem()
     shown = next(workload for workload in one.workloads if not workload.held_out)
@@ -179,6 +192,7 @@ def test_what_is_not_slower_goes_through_everything(judge: Judge) -> None:
     assert found.verdict is Verdict.INCORRECT_VALUES
 
 
+@pytest.mark.usefixtures("workloads_alone")
 def test_a_quick_judgement_looks_closely_at_one_workload(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     run, seen = Bench.run, list[tuple[bool, bool]]()
 

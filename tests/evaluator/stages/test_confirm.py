@@ -15,7 +15,7 @@ from evaluator.stages.judge import Judge
 from evaluator.stages.promotion import decide, unchecked_in_words
 from evaluator.stages.trial import Trial
 from evaluator.types import Candidate, Verdict, Workload
-from tests.evaluator.rooms import CPP, candidate, eager_only, problem
+from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
 ONE = Workload(name="a")
 
@@ -60,6 +60,22 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
     ]
 
 
+def test_what_is_surely_slower_gets_fewer_processes(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=6, first_pairs=2, hidden_pairs=1))
+    told = []
+    monkeypatch.setattr(judge, "tell", lambda **note: told.append(note["workload"]) if "pair" in note else None)
+    task, slow = problem(), forward("for _ in range(50): right(x, self.weight)", "return right(x, self.weight)")
+    found = confirm(judge, task, slow, candidate(CPP, head=""), eager_only(judge, task))
+    assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
+    pairs = found.evidence["confirm"]["process_pairs"]
+    assert not found.evidence["promote"]
+    assert 2 <= pairs < 6, "two are sure on a quiet machine"
+    assert found.reason.startswith("right on every check; 0.")
+    assert "it was surely slower on small before its time was over, and got no more" in found.reason
+    assert told == ["small"] * pairs, "a held-out workload would change nothing"
+
+
+@pytest.mark.usefixtures("workloads_alone")
 def test_only_what_this_judge_saw_much_faster_is_surely_faster(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     task, fast, other = problem(), candidate(CPP), candidate("# another\n" + CPP, head="")
     report = eager_only(judge, task)

@@ -118,7 +118,7 @@ class Device:
     def _end(self, child: Child) -> None:
         self.ended += 1
 
-    def processes(self, sets: int, eager_sets: int | None = None) -> FreshProcesses:
+    def processes(self, sets: int, *, eager_sets: int) -> FreshProcesses:
         suspects = {"candidate": CANDIDATE, "again": CANDIDATE}
         one: Problem = problem()
         session, children = cast(DeviceSession, self), cast(CandidateChildren, self)
@@ -128,7 +128,7 @@ class Device:
 def serve(processes: FreshProcesses, turns: int) -> list[Any]:
     seen = []
     for turn in range(turns):
-        with processes.turn(turn) as subjects:
+        with processes.turn(turn, eager=True) as subjects:
             assert list(subjects) == ["candidate", "again", EAGER]
             seen.append(tuple(map(id, subjects.values())))
     return seen
@@ -136,7 +136,7 @@ def serve(processes: FreshProcesses, turns: int) -> list[Any]:
 
 def test_on_a_gpu_all_sets_start_together_and_serve_every_workload() -> None:
     device = Device(DeviceKind.CUDA, 80 << 30)
-    with device.processes(8) as processes:
+    with device.processes(8, eager_sets=8) as processes:
         processes.begin()
         processes.begin()
         processes.wait()
@@ -159,14 +159,14 @@ def test_eager_is_begun_where_it_is_likely_to_be_timed_and_elsewhere_on_demand()
         assert (serve(processes, 8), device.started) == (serve(processes, 8), 24)
     assert device.ended == 24
     device = Device(DeviceKind.CPU, None)
-    with device.processes(8) as processes, processes.turn(0, eager=False):
+    with device.processes(8, eager_sets=8) as processes, processes.turn(0, eager=False):
         assert device.started == 2
 
 
 @pytest.mark.parametrize(("kind", "free_bytes"), [(DeviceKind.CPU, None), (DeviceKind.CUDA, 8 << 30)])
 def test_elsewhere_each_turn_starts_its_own(kind: DeviceKind, free_bytes: int | None) -> None:
     device = Device(kind, free_bytes)
-    with device.processes(8) as processes:
+    with device.processes(8, eager_sets=8) as processes:
         processes.begin()
         processes.wait()
         assert device.started == 0
@@ -178,7 +178,7 @@ def test_elsewhere_each_turn_starts_its_own(kind: DeviceKind, free_bytes: int | 
 @pytest.mark.parametrize("kind", [DeviceKind.CPU, DeviceKind.CUDA])
 def test_what_did_start_is_ended_where_one_does_not(kind: DeviceKind) -> None:
     device = Device(kind, 80 << 30, fails=2)
-    with device.processes(2) as processes:
+    with device.processes(2, eager_sets=2) as processes:
         processes.begin()
         with pytest.raises(Rejection, match="does not load"):
             serve(processes, 2)
