@@ -18,7 +18,10 @@ _GONE = (FileNotFoundError, ProcessLookupError)
 _TOLERATED_NS = 50_000  # of all threads together
 _PROCESS_CLOCK = 2  # of the run time of another process, as clock_getcpuclockid(3) numbers it
 _FEWEST_SCANS = 50  # before a child is given up: the judge may have been kept off its core
-_BEFORE_YIELDING_S = 0.0002  # on a core of their own they stop sooner; a yield may cost a scheduler's whole slice
+_BEFORE_PAUSING_S = 0.0002  # on a core of their own they stop sooner
+# They may need this very core to stop. A yield does not give it to them on Linux 6.18, where they are of another
+# session: for seconds it returns at once.
+_PAUSE_S = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
     stopped again. A thread needs its core to stop, and this one needs its own to see that: time in which others had
     these cores does not count, up to three times as much.
     """
-    patient = time.monotonic() + _BEFORE_YIELDING_S
+    patient = time.monotonic() + _BEFORE_PAUSING_S
     deadline = patient + timeout_s
     queued_ns = total_queue_ns(root)
     known: set[int] = set()
@@ -65,7 +68,7 @@ def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
             return Frozen(tuple(sorted(current)), _run_times(threads))
         quiet = stopped
         if not stopped and time.monotonic() > patient:
-            os.sched_yield()  # they may need this very core to stop
+            time.sleep(_PAUSE_S)
         late_s = time.monotonic() - deadline
         if late_s > 0 and scans >= _FEWEST_SCANS and late_s > min(_waited_s(root, queued_ns), 3 * timeout_s):
             raise CannotFreeze(f"processes below {root} did not stop within {timeout_s:g} s")

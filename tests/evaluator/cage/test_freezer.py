@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 
@@ -43,3 +44,22 @@ def test_children_are_seen_with_their_run_time() -> None:
         assert freezer.sees(os.getpid(), child.pid)
         assert freezer.total_ran_ns(os.getpid()) > 1_000_000
         child.communicate(b"\n", timeout=60)
+
+
+def test_what_shares_a_core_with_the_one_that_stops_it_is_stopped() -> None:
+    """In a session of its own, as a child is: a yield then gives it no core."""
+    work = "import os\nif os.fork(): os.wait()\nos.setsid()\nprint(flush=True)\nwhile True: pass"
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE) as root:
+            try:
+                assert root.stdout is not None
+                root.stdout.readline()
+                for _ in range(20):
+                    freezer.thaw(freezer.freeze(root.pid).pids)
+            finally:
+                for pid in [*freezer.descendants(root.pid), root.pid]:
+                    os.kill(pid, signal.SIGKILL)
+    finally:
+        os.sched_setaffinity(0, cores)
