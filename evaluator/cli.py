@@ -19,33 +19,13 @@ from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
 from evaluator.devices.cpu_threads import THREADS_VARIABLE
 from evaluator.devices.pools_ahead import PoolsAhead
 from evaluator.doctor import examine, render
-from evaluator.errors import EvaluatorError, ProblemError, Rejection
+from evaluator.errors import ProblemError
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.report import report
 from evaluator.schema import SchemaError, from_json, to_json
-from evaluator.serve import make_backend, serve
-from evaluator.stages.admit import admit
-from evaluator.stages.baseline import baseline
-from evaluator.stages.build import build
-from evaluator.stages.confirm import confirm
-from evaluator.stages.judge import Judge
-from evaluator.stages.other_threads import with_other_threads
-from evaluator.stages.profile import profile
-from evaluator.stages.profile import render as render_profile
-from evaluator.types import (
-    Admission,
-    BaselineReport,
-    BuildReport,
-    Candidate,
-    Domain,
-    Evaluation,
-    Problem,
-    Verdict,
-)
+from evaluator.types import BaselineReport, Candidate, Domain, Problem
 
-Result = Evaluation | Admission | BaselineReport | BuildReport
-_USAGE, _INTERNAL = 2, 3
+_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None, *, ahead: PoolsAhead | None = None) -> int:
@@ -57,6 +37,8 @@ def main(argv: Sequence[str] | None = None, *, ahead: PoolsAhead | None = None) 
     if getattr(arguments, "threads", None):
         os.environ[THREADS_VARIABLE] = arguments.threads
     if arguments.command == "serve":
+        from evaluator.serve import serve  # noqa: PLC0415  it imports torch, which takes seconds: not for all commands
+
         return serve(arguments.device, builds=arguments.builds, ahead=ahead)
     if arguments.command == "work":
         bundle = Path(arguments.bundle)
@@ -77,54 +59,9 @@ def main(argv: Sequence[str] | None = None, *, ahead: PoolsAhead | None = None) 
         return _USAGE
     if candidate is None and arguments.command in ("judge", "build", "profile", "confirm"):
         parser.error(f"{arguments.command} needs --candidate")
-    try:
-        judge = Judge(make_backend(arguments.device))
-    except EvaluatorError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return _INTERNAL
-    try:
-        if arguments.command == "profile":
-            assert candidate is not None  # checked above
-            return _profile(judge, problem, candidate, arguments)
-        result = _run(judge, arguments.command, problem, candidate, champion, known)
-    except EvaluatorError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return _INTERNAL
-    finally:
-        judge.close()
-    _print(result, arguments.json)
-    return exit_status(result)
+    from evaluator.judging import Request, answer  # noqa: PLC0415  as above
 
-
-def exit_status(result: Result) -> int:
-    """Return the exit status of the process for a result."""
-    if isinstance(result, BaselineReport):
-        return 0
-    if isinstance(result, BuildReport):
-        return 0 if result.evaluation is None else exit_status(result.evaluation)
-    return {Verdict.PASSED: 0, Verdict.INVALID_REFERENCE: 2, Verdict.INTERNAL_ERROR: 3}.get(result.verdict, 1)
-
-
-def _run(
-    judge: Judge,
-    command: str,
-    problem: Problem,
-    candidate: Candidate | None,
-    champion: Candidate | None,
-    known: BaselineReport | None,
-) -> Result:
-    if command == "admit":
-        return admit(judge, problem)
-    if command == "baseline":
-        return baseline(judge, problem)
-    assert candidate is not None  # checked by the caller
-    if command == "build":
-        return build(judge, problem, candidate)
-    confirming = command == "confirm"
-    found = (
-        confirm(judge, problem, candidate, champion, known) if confirming else judge.judge(problem, candidate, known)
-    )
-    return with_other_threads(judge, problem, candidate, found)
+    return answer(Request(problem, candidate, champion, known), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -189,19 +126,6 @@ def _doctor(target: str | None, *, brief: bool) -> int:
     return 0 if found.can_judge_cpu or found.can_judge_cuda else 1
 
 
-def _profile(judge: Judge, problem: Problem, candidate: Candidate, arguments: argparse.Namespace) -> int:
-    try:
-        found = profile(judge, problem, candidate, arguments.workload)
-    except Rejection as refused:
-        print(f"error: {refused}", file=sys.stderr)
-        return 1
-    text = json.dumps(to_json(found), indent=2)
-    if arguments.json not in (None, "-"):
-        Path(arguments.json).write_text(text + "\n", encoding="utf-8")
-    print(text if arguments.json == "-" else render_profile(found))
-    return 0
-
-
 def _read_problem(path: str, domain: str | None, sizes: Sequence[str]) -> Problem:
     problem = read_problem(Path(path).read_bytes(), Path(path).stem)
     problem = recipe_sizes.with_workloads(problem, [recipe_sizes.parse_size(one) for one in sizes])
@@ -225,13 +149,3 @@ def _read_baseline(path: str | None, problem: Problem) -> BaselineReport | None:
             " `python -m evaluator baseline --problem P.py --json B.json`"
         )
     return found
-
-
-def _print(result: Result, target: str | None) -> None:
-    text = json.dumps(to_json(result), indent=2)
-    if target == "-":
-        print(text)
-        return
-    if target is not None:
-        Path(target).write_text(text + "\n", encoding="utf-8")
-    print(report(result))

@@ -81,7 +81,9 @@ class ServedJudge:
                 raise JudgeFault("the judge did not answer in time")
             chunk = os.read(descriptor, 2**20)
             if not chunk or len(self._buffer) > _MAX_BYTES:
-                raise JudgeFault("the judge ended without an answer")
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_STOP_S)
+                raise JudgeFault(f"the judge ended without an answer (status {process.returncode}); it says why above")
             self._buffer += chunk
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]

@@ -94,12 +94,18 @@ def work(
         print(f"{bundle}: {fault}", file=sys.stderr)
     todo = [task for task in tasks if task.job_id not in have]
     crew = [ServedJudge(device, command) for _ in range(max(1, min(judges, len(todo))))]
+    started = time.monotonic()
     try:
+        machine = _machine(header, crew[0]) if todo else None
         with results.open("ab") as out:
-            done, left = _work(header, todo, crew, out, seconds)
+            end = None if seconds is None else started + seconds
+            done, left = _work(header, todo, machine, crew, out, end) if machine is not None else (0, 0)
     except JudgeFault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return _INTERNAL
+    except OSError as error:
+        print(f"error: {results}: {error.strerror}", file=sys.stderr)
+        return _USAGE
     finally:
         for judge in crew:
             judge.close()
@@ -107,19 +113,20 @@ def work(
     return _INCOMPLETE if left or faults else _OK
 
 
-def _work(
-    header: Header, tasks: list[Task], judges: Sequence[Asked], out: BinaryIO, seconds: float | None
-) -> tuple[int, int]:
-    """Answer tasks until the time is over; return how many are answered, and how many left. Raises JudgeFault."""
-    started = time.monotonic()
-    if not tasks:
-        return 0, 0
-    machine = describe(judges[0])
+def _machine(header: Header, judge: Asked) -> Machine:
+    """Return the device of a judge, which is of the bundle's kind. Raises JudgeFault."""
+    machine = describe(judge)
     if machine.device.kind is not header.device_kind:
         raise JudgeFault(
             f"the bundle is for {header.device_kind.value}, and this device is {machine.device.kind.value}"
         )
-    end = None if seconds is None else started + seconds
+    return machine
+
+
+def _work(
+    header: Header, tasks: list[Task], machine: Machine, judges: Sequence[Asked], out: BinaryIO, end: float | None
+) -> tuple[int, int]:
+    """Answer tasks until the time is over; return how many are answered, and how many left. Raises JudgeFault."""
     work = _Work(header.bundle_id, list(_fitting(machine, tasks)), out, end)
     if len(judges) > 1:
         work.set_aside(TaskKind.CONFIRM)

@@ -90,6 +90,16 @@ def test_baselines_of_another_problem_are_refused(files: Path, capsys: pytest.Ca
     assert "another problem" in capsys.readouterr().err
 
 
+def test_the_machine_is_examined_without_torch() -> None:
+    """Each start of a stack waits for it."""
+    command = [sys.executable, "-X", "importtime", "-m", "evaluator", "doctor", "--brief", "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100, check=False)
+    assert json.loads(done.stdout)["can_judge_cpu"] is (done.returncode == 0)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "evaluator.cli" in loaded
+    assert not loaded & {"torch", "evaluator.judging"}
+
+
 @pytest.mark.judge
 def test_the_server_answers_each_line_and_ends_with_its_input() -> None:
     """It avoids slow imports: torch loads sympy for rare functions, which takes a second or two."""

@@ -173,6 +173,23 @@ def test_a_fault_of_the_machine_is_told_and_three_in_a_row_end_the_work(site: Si
     assert "ended without an answer" in site.said()[-1].error
 
 
+def test_a_device_that_cannot_be_used_is_told_before_anything_is_written(
+    site: Site, capfd: pytest.CaptureFixture[str]
+) -> None:
+    site.write(task(0))
+    site.script(describe="die")
+    assert site.work() == 3
+    assert "describe: the judge ended without an answer (status 1); it says why above" in capfd.readouterr().err
+    assert not site.answers.exists()
+
+
+def test_answers_that_cannot_be_written_are_told(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.write(task(0))
+    site.answers = site.folder / "absent" / "b.answers"
+    assert site.work() == 2
+    assert f"error: {site.answers}: No such file or directory" in capsys.readouterr().err
+
+
 def test_several_judges_share_the_tasks(site: Site) -> None:
     site.write(*(task(number, TaskKind.JUDGE) for number in range(6)))
     site.script(judge={"meet": 2, "result": to_json(RUNS)})
@@ -225,6 +242,7 @@ def test_a_bundle_for_another_kind_of_device_and_no_bundle_are_refused(
     site.write(task(0, TaskKind.ADMIT), kind=DeviceKind.CUDA)
     assert site.work() == 3
     assert "the bundle is for cuda, and this device is cpu" in capsys.readouterr().err
+    assert not site.answers.exists(), "an empty file would be taken for work that was done"
     site.bundle.write_text("hello", encoding="utf-8")
     assert site.work() == 2
     site.bundle.unlink()

@@ -18,6 +18,7 @@ from evaluator.devices.cuda_children import build_environment  # noqa: E402
 from evaluator.sandbox.build_cache import collect_built_files  # noqa: E402
 from evaluator.sandbox.pool import ChildPool  # noqa: E402
 from evaluator.types import DeviceKind  # noqa: E402
+from tests.evaluator.rooms import DOUBLE_IN_TRITON  # noqa: E402
 
 HERE = os.getpid()
 
@@ -176,26 +177,11 @@ def test_without_more_processes_all_is_done_here(monkeypatch):
     assert [one.result() for one in futures] == list(range(5))
 
 
-CANDIDATE = b"""
+CANDIDATE = f"""
 import os
-import torch
-import triton
-import triton.language as tl
-
-os.sched_getaffinity = lambda pid: {0, 1}
+os.sched_getaffinity = lambda pid: {{0, 1}}
 os.register_at_fork(after_in_parent=lambda: print("forked", flush=True))
-
-@triton.jit
-def double(x, y, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        double[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
-        return y
-"""
+{DOUBLE_IN_TRITON}"""
 
 
 def _shapes(n):
@@ -207,7 +193,7 @@ def _shapes(n):
 def test_a_cage_lets_workers_start_and_their_files_are_kept():
     policy = CagePolicy(environment=build_environment("sm_90a"))
     with ChildPool(DeviceKind.CUDA, policy=policy) as pool:
-        with pool.start(name="build", files={"candidate.py": CANDIDATE}) as child:
+        with pool.start(name="build", files={"candidate.py": CANDIDATE.encode()}) as child:
             child.request("build_imports", timeout_s=60.0)
             shapes = [_shapes(n) for n in (16, 17, 1)]
             found = child.request("triton_ahead", timeout_s=60.0, shapes=shapes, capability=90)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.stages.judge import Judge
 from evaluator.types import Verdict
-from tests.evaluator.rooms import candidate, eager_only, problem
+from tests.evaluator.rooms import BRIEF, candidate, eager_only, problem
 
 
 def link_for(tensor: torch.Tensor, outputs: int, seed: int = 1) -> chain.Link:
@@ -237,7 +238,9 @@ RETURNS_ITS_INPUT_WHEN_TIMED = """class ModelNew(Base):
     [SKIPS_THE_STEP, ONE_CALL_LATE, RETURNS_ITS_INPUT_WHEN_TIMED],
     ids=["skips the step", "one call late", "in place when timed"],
 )
-def test_calls_that_break_the_chain_are_refused(judge: Judge, body: str) -> None:
+def test_calls_that_break_the_chain_are_refused(judge: Judge, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    # A busy machine makes calls look long, and short rounds would have one call: nothing to chain.
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=replace(BRIEF, round_us=50_000.0)))
     task = problem()
     found = judge.judge(task, candidate(body), eager_only(judge, task))
     assert found.verdict is Verdict.INCORRECT_VALUES, (found.reason, found.evidence)
