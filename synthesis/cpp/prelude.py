@@ -107,7 +107,9 @@ PIECES: dict[str, tuple[tuple[str, ...], str]] = {
     "load_bool": (
         (),
         """INLINE M load_bool(Whole, const bool* p) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__) && VECTOR == 16
+  return (M)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p)) != 0;
+#elif defined(__AVX2__)
   if constexpr (W % 8 == 0) {
     M v;
     for (int i = 0; i < W / 8; ++i) {
@@ -224,14 +226,24 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
         """#if defined(__AVX512F__) && VECTOR == 16                                // NaN stays; and p 2^k for whole k
 INLINE V bounded(V x, float low, float high) { return (V)_mm512_max_ps(_mm512_set1_ps(low), _mm512_min_ps(_mm512_set1_ps(high), (__m512)x)); }
 INLINE V times_power(V p, V k) { return (V)_mm512_scalef_ps((__m512)p, (__m512)k); }
+INLINE V times_power_from(float low, V x, V p, V k) {
+  return (V)_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(low), _CMP_NLT_UQ), (__m512)p, (__m512)k);
+}
 #elif defined(__AVX512VL__) && VECTOR == 8
 INLINE V bounded(V x, float low, float high) { return (V)_mm256_max_ps(_mm256_set1_ps(low), _mm256_min_ps(_mm256_set1_ps(high), (__m256)x)); }
 INLINE V times_power(V p, V k) { return (V)_mm256_scalef_ps((__m256)p, (__m256)k); }
+INLINE V times_power_from(float low, V x, V p, V k) {
+  return (V)_mm256_maskz_scalef_ps(_mm256_cmp_ps_mask((__m256)x, _mm256_set1_ps(low), _CMP_NLT_UQ), (__m256)p, (__m256)k);
+}
 #else
 INLINE V bounded(V x, float low, float high) { x = x > high ? splat(high) : x; return x < low ? splat(low) : x; }
 INLINE V times_power(V p, V k) {                                       // in two factors: no overflow on the way
   const M n = __builtin_convertvector(k, M), half = n >> 1;
   return p * value((half + 127) << 23) * value((n - half + 127) << 23);
+}
+INLINE V times_power_from(float low, V x, V p, V k) {                  // 0 below: that takes some processors 150 cycles
+  const M kept = ~(x < low);
+  return value(kept & bits(times_power(p, value(kept & bits(k)))));
 }
 #endif
 INLINE V near_zero(V r) {                                              // exp(r) - 1 for |r| < 0.35
@@ -246,9 +258,9 @@ INLINE V near_zero(V r) {                                              // exp(r)
 INLINE V whole(V x) { return (x + 12582912.0f) - 12582912.0f; }        // nearest integer
 INLINE V remainder(V x, V k) { return fma(k, 2.12194440e-4f, fma(k, -0.693359375f, x)); }
 INLINE V vexp(V x) {
-  x = bounded(x, -104.5f, 89.0f);                                      // exp(89) is infinite, exp(-104.5) is 0
+  x = bounded(x, -104.5f, 89.0f);                                      // exp(89) is infinite, exp(-104) is 0
   const V k = fma(x, 1.44269504088896341f, 12582912.0f) - 12582912.0f;
-  return times_power(near_zero(remainder(x, k)) + 1.0f, k);
+  return times_power_from(-104.0f, x, near_zero(remainder(x, k)) + 1.0f, k);
 }""",
     ),
     "vexp2": (
@@ -256,7 +268,7 @@ INLINE V vexp(V x) {
         """INLINE V vexp2(V x) {
   x = bounded(x, -151.0f, 129.0f);
   const V k = whole(x);
-  return times_power(near_zero((x - k) * 0.693147180559945309f) + 1.0f, k);
+  return times_power_from(-150.0f, x, near_zero((x - k) * 0.693147180559945309f) + 1.0f, k);
 }""",
     ),
     "vexpm1": (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.screening.restricted import is_restricted
 from evaluator.types import DeviceKind, Language
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
@@ -29,6 +30,8 @@ def firsts(source: str, workloads: list[dict[str, Any]]) -> list[Draft]:
         found.setdefault(draft.strategy, draft)
     assert found
     assert {d.language for d in found.values()} == {Language.TRITON}
+    # No gain of a faster harness is demanded, unless operations of torch's own are left.
+    assert all(is_restricted(draft.source) for draft in found.values() if "torch.ops" not in draft.source)
     return list(found.values())
 
 

@@ -10,7 +10,7 @@ import torch
 
 from evaluator.types import DeviceKind
 from synthesis.draft import Draft
-from synthesis.strategies import propose
+from synthesis.strategies import propose, sequence
 from tests.synthesis.checking import flat, graphs, module, problem
 from tests.synthesis.together import Together
 
@@ -50,6 +50,16 @@ REDUCTIONS = (
 SCALED = "torch.softmax(a0 / math.sqrt(a0.shape[-1]), -1)"
 
 
+POWERS = "torch.exp(a0), torch.exp2(a0)"
+
+
+@functools.cache
+def of_width(floats: int) -> Draft:
+    """Return the first draft of powers that computes with vectors of so many floats."""
+    drafts = sequence(graphs(problem(f"return {POWERS}", "torch.randn(rows, n)"), TWO), DeviceKind.CPU, 0)
+    return next(draft for draft in drafts if draft.configuration["VECTOR"] == floats)
+
+
 @functools.cache
 def drafted(formula: str) -> tuple[str, Draft]:
     """Return the reference and the first draft for it."""
@@ -61,7 +71,8 @@ def drafted(formula: str) -> tuple[str, Draft]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled(together: Together) -> None:
-    together.compile(drafted(formula)[1].source for formula in (FUNCTIONS, *SPREADING, REDUCTIONS, SCALED))
+    plain = [drafted(formula)[1].source for formula in (FUNCTIONS, *SPREADING, REDUCTIONS, SCALED)]
+    together.compile([*plain, *(of_width(floats).source for floats in (4, 8, 16))])
 
 
 def outputs(formula: str, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
@@ -81,6 +92,17 @@ def test_functions_are_accurate_to_a_few_units_in_the_last_place() -> None:
         normal = (o.abs() > 2.0**-126) & (o.abs() < 3e38)
         error = ((g.double() - o).abs() / o.abs())[normal].max().item() * 2**23
         assert error < 3.0, f"{name} is {error:.2f} units off"
+
+
+@pytest.mark.parametrize("floats", [4, 8, 16])
+def test_powers_become_subnormal_and_then_zero(floats: int) -> None:
+    x = torch.cat([torch.linspace(-160, -80, 8001), torch.tensor([-math.inf, math.nan, -1e30])])[None]
+    with torch.no_grad():
+        got = flat(module(of_width(floats).source).ModelNew()(x))
+    for g, oracle in zip(got, (torch.exp(x.double()), torch.exp2(x.double())), strict=True):
+        near = torch.allclose(g.double(), oracle, rtol=3 * 2.0**-23, atol=2 * 2.0**-149, equal_nan=True)
+        assert near, (g.double() - oracle).abs().max()
+        assert (g[oracle < 2.0**-151] == 0).all()
 
 
 @pytest.mark.parametrize("formula", SPREADING)
