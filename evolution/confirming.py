@@ -69,11 +69,10 @@ def _is_owed(state: SearchState, best: Elite) -> bool:
     """Return True if it is surely faster than Champion and Baseline, and than all that were confirmed without success.
 
     By an estimate where no time was left to judge it again. So a Run overruns its time for the best one alone, and ends
-    after that. One that has found its own Champion overruns it for a gain of OWED_GAIN over that one only.
+    after that. One that has confirmed a Candidate, with whatever outcome, overruns it for a gain of OWED_GAIN only.
     """
-    has_own = state.champion is not None and state.champion.own
     tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
-    return best.low > _bar(state) * (OWED_GAIN if has_own else 1.0) and best.speedup > max(tried, default=0.0)
+    return best.low > _bar(state) * (OWED_GAIN if state.confirm_s else 1.0) and best.speedup > max(tried, default=0.0)
 
 
 def _is_plateau(state: SearchState, best: Elite) -> bool:

@@ -78,7 +78,7 @@ def finish(state: SearchState, why: EndReason, words: str) -> Finish:
 
 def _best(state: SearchState) -> str:
     """Return the best Candidate's speedup in words, and whether it is an estimate; "" if none passed."""
-    best = max(state.elites, key=lambda elite: elite.speedup, default=None)
+    best = state.best
     if best is None:
         return ""
     if best.outdated:

@@ -127,6 +127,14 @@ class StandingChampion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BestSoFar:
+    """The speedup of a Run's fastest passed Candidate, which need not be an elite; an `outdated` one is an estimate."""
+
+    speedup: float
+    outdated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchState:
     """The state of a Run, as the input of `decide`.
 
@@ -148,6 +156,7 @@ class SearchState:
     families: tuple[Family, ...] = ()
     warm_starts: tuple[str, ...] = ()
     champion: StandingChampion | None = None
+    best: BestSoFar | None = None
     since_best: int = 0
     judged_any: bool = False
     judge_s: float = 0.0

@@ -20,7 +20,7 @@ from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
 from evaluator.units import time_text
 from evolution.search import MAX_FAMILIES
-from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
+from evolution.state import ArmStats, BestSoFar, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Fault, Operator, RunConfig
 
@@ -142,6 +142,7 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         families=_families(s, run, [row.hint for row in open_proposals]),
         warm_starts=_warm(run, budget),
         champion=_standing(s, run),
+        best=_best(s, run),
         since_best=run.since_best,
         judged_any=any(arm.judged for arm in stats),
         judge_s=run.judged_s / run.judged if run.judged else 0.0,
@@ -150,6 +151,13 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         slots=usual_language(DeviceKind(run.device_kind)) is Language.TRITON,
         shares=workload_leaders(s, run),
     )
+
+
+def _best(s: Session, run: RunRow) -> BestSoFar | None:
+    best = s.get(CandidateRow, run.best_id) if run.best_id is not None else None
+    if best is None or best.speedup is None:
+        return None
+    return BestSoFar(speedup=best.speedup, outdated=best.outdated)
 
 
 def _standing(s: Session, run: RunRow) -> StandingChampion | None:

@@ -221,3 +221,21 @@ def test_what_a_confirmation_found_is_shown_from_then_on(engine: Engine) -> None
     assert (candidate.speedup.value, candidate.confirmed) == (0.86, False)
     assert shown[-1]["speedup"] == 0.86
     assert "The best candidate was 0.86x as fast" in world.run(run.id).message
+
+
+def test_the_end_names_the_speedup_of_the_candidate_that_is_kept(engine: Engine) -> None:
+    """A design's confirmed kernel stays its elite; a relative that was only judged may be the best of the Run."""
+    design = 'CONFIG = {{"A": "speed={} "}}\nTUNABLES = {{"A": ["speed=1.6 ", "speed=1.48 "]}}\n'
+    world = World(engine, propose=from_list(design.format("1.6"), design.format("1.48")))
+
+    def slower(item: ConfirmWork) -> Evaluation:
+        return passed(world.problem, item.candidate, 1.02, stage=Stage.CONFIRM)
+
+    world.confirm = slower  # type: ignore[method-assign]
+    run = world.start(config=RunConfig(in_flight=2), budget=Budget(candidates=2))
+    world.drain()
+    ended = world.run(run.id)
+    with read_session(engine) as s:
+        best = next(one for one in candidates.list(s, run.id) if one.id == ended.best_id)
+    assert (best.number, best.elite) == (2, False)
+    assert "The best candidate was 1.48x as fast" in ended.message

@@ -9,7 +9,7 @@ from evaluator.types import Language
 from evolution.confirming import SETTLED_AFTER, elite_to_confirm
 from evolution.decisions import candidate_ids, describe
 from evolution.search import decide
-from evolution.state import Elite, SearchState, StandingChampion
+from evolution.state import BestSoFar, Elite, SearchState, StandingChampion
 from evolution.types import Budget, Confirm, Finish, Propose, Retime, RunConfig, Spend
 
 
@@ -123,7 +123,10 @@ def test_what_was_timed_over_the_right_baseline_is_confirmed_where_no_time_is_le
 
 def test_the_end_says_that_the_best_is_an_estimate() -> None:
     refused = replace(elite(2, 1.83, outdated=True), confirms=1)
-    late = replace(STATE, elites=(refused,), spend=Spend(candidates=10, wall_s=101.0), baseline="max-autotune (26 us)")
+    late = replace(
+        STATE, elites=(refused,), best=BestSoFar(speedup=1.83, outdated=True),
+        spend=Spend(candidates=10, wall_s=101.0), baseline="max-autotune (26 us)",
+    )  # fmt: skip
     (end,) = decide(late, Random(1))
     assert isinstance(end, Finish)
     assert "The best candidate is estimated to be 1.83x as fast: it was timed against a slower baseline" in end.message

@@ -219,10 +219,15 @@ def test_no_run_ends_without_the_confirmation_of_its_best() -> None:
     assert ended(changed(late, elites=(elite(2, 1.7),), champion=champion)).reason is EndReason.BUDGET
     hardly = elite(2, 1.9, low=1.85)
     assert ended(changed(late, elites=(hardly,), champion=champion)).reason is EndReason.BUDGET, "its time is up"
-    of_another_run = replace(champion, own=False)
-    assert decide(changed(late, elites=(hardly,), champion=of_another_run), Random(0)) == [
-        Confirm(candidate_id="cand_2")
-    ]
+    of_another_run = changed(late, elites=(hardly,), champion=replace(champion, own=False), confirm_s=0.0)
+    assert decide(of_another_run, Random(0)) == [Confirm(candidate_id="cand_2")], "nothing was confirmed yet"
+
+
+@pytest.mark.parametrize(("low", "again"), [(1.04, False), (1.06, True)])
+def test_after_a_refused_confirmation_a_run_overruns_its_time_for_a_clear_gain_alone(low: float, again: bool) -> None:
+    late = changed(SPENT, budget=Budget(wall_s=60), spend=Spend(wall_s=150), judge_s=2.0, confirm_s=90.0)
+    state = changed(late, elites=(elite(1, 1.01, confirms=1), elite(2, 1.08, low=low)))
+    assert (decide(state, Random(0)) == [Confirm(candidate_id="cand_2")]) is again
 
 
 def test_what_is_surely_faster_is_confirmed_not_the_luckiest() -> None:
