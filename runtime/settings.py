@@ -176,11 +176,14 @@ def load_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        lines = [
-            f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
-            for item in error.errors(include_url=False, include_input=False)
-        ]
-        raise SettingsError("\n".join(lines)) from error
+        found = error.errors(include_url=False, include_input=False)
+        raise SettingsError("\n".join(_line("_".join(map(str, item["loc"])), item["msg"]) for item in found)) from error
+
+
+def _line(field: str, message: str) -> str:
+    """Return the variable's name, once, and what is wrong with it, without pydantic's own prefix."""
+    name = f"{PREFIX}{field.upper()}: "
+    return name + message.removeprefix("Value error, ").removeprefix(name)
 
 
 @cache

@@ -51,6 +51,7 @@ def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: 
     def work(session: Session) -> Done:
         problem = chosen.find(session, who.project_id)
         run, nudges = create_run(session, who.project_id, problem.id, body.device, body.budget.budget(), config)
+        check_prices(context, run)
         if body.webhook is not None:
             set_webhook(session, run.id, body.webhook.url, body.webhook.secret)
         return Done(value=run, status=202, location=f"/api/v1/runs/{run.id}", nudges=nudges)
@@ -67,6 +68,22 @@ def check_proposers(context: Context, config: RunConfig) -> None:
             f"There is no Proposer named {unknown[0]!r} here. Known: {', '.join(known)}.",
             slug="unknown-proposer",
             title="The Proposer is not configured",
+        )
+
+
+def check_prices(context: Context, run: Run) -> None:
+    """Raise Unprocessable for a dollar budget that a model without known prices could not be held to."""
+    if run.budget.usd is None:
+        return
+    asked = set(run.config.proposers)
+    unpriced = [e.name for e in context.settings.models if not e.priced and asked & {e.name, "model"}]
+    if unpriced:
+        raise Unprocessable(
+            f"The prices of {', '.join(unpriced)} are not known, so a budget in dollars cannot be kept. Leave out the"
+            " dollars or name other Proposers; the operator can give usd_per_million_input and usd_per_million_output"
+            " in WARPWRIGHT_MODELS (0: free).",
+            slug="unpriced-model",
+            title="A model has no price",
         )
 
 

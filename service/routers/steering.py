@@ -14,7 +14,7 @@ from service.context import Ctx
 from service.http.answering import RunId, write_errors
 from service.idempotency import Done, IdempotencyKey, perform
 from service.identity.principal import Submits
-from service.routers.runs import check_proposers
+from service.routers.runs import check_prices, check_proposers
 from service.schemas.requests import ExtendRequest, ForkRequest, InjectRequest
 
 router = APIRouter(prefix="/runs", tags=["runs"])
@@ -61,6 +61,7 @@ def fork(
         run, nudges = fork_run(
             session, id, body.budget.budget(), config, heritage=body.heritage, project_id=who.project_id
         )
+        check_prices(context, run)
         return Done(value=run, status=202, location=f"/api/v1/runs/{run.id}", nudges=nudges)
 
     return perform(context, who, request, key, body, work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from db.engine import write_session
@@ -105,6 +106,15 @@ def test_sign_out_covers_nothing_on_a_phone(site: Site, browser: Browser) -> Non
         assert start is not None
         assert leave["y"] + leave["height"] <= start["y"]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_header_line_spans_the_window(site: Site, browser: Browser, width: int) -> None:
+    with looking(browser, width, "light") as page:
+        page.goto(site.url)
+        header = page.locator("header.top").bounding_box()
+        assert header is not None
+        assert (header["x"], header["width"]) == (0, width)
 
 
 def test_an_operation_is_tried_on_the_page_of_the_api(site: Site, browser: Browser) -> None:

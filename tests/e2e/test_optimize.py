@@ -64,13 +64,13 @@ def test_a_reference_that_cannot_be_read_is_bad_usage(tmp_path: Path, source: st
 
 
 @pytest.mark.parametrize(
-    "judge", [{"WARPWRIGHT_JUDGE_COMMAND": fake_judge.COMMAND}, pytest.param({}, marks=pytest.mark.soak)],
+    "its_judge", [{"WARPWRIGHT_JUDGE_COMMAND": fake_judge.COMMAND}, pytest.param({}, marks=pytest.mark.soak)],
     ids=["scripted", "real"],
 )  # fmt: skip
-def test_an_interrupt_cancels_the_run_and_leaves_no_process(judge: dict[str, str], tmp_path: Path) -> None:
+def test_an_interrupt_cancels_the_run_and_leaves_no_process(its_judge: dict[str, str], tmp_path: Path) -> None:
     """A real judge starts caged children, too: test_serve.py kills a service that has some."""
     arguments = ("--device", "cpu", "--seconds", "100")
-    with command(tmp_path, "optimize", str(PROBLEM), *arguments, **judge) as process:
+    with command(tmp_path, "optimize", str(PROBLEM), *arguments, **its_judge) as process:
         assert wait_until(lambda: running_url(tmp_path), START_S)
         with Client(str(running_url(tmp_path))) as client:
             assert wait_until(lambda: client.list_runs().items, START_S)

@@ -47,6 +47,8 @@ def test_a_wrong_models_setting_is_refused_in_words(monkeypatch: pytest.MonkeyPa
     with pytest.raises(SettingsError, match="WARPWRIGHT_MODELS") as caught:
         load_settings()
     assert words in str(caught.value)
+    assert str(caught.value).count("WARPWRIGHT_MODELS: ") == 1
+    assert "Value error" not in str(caught.value)
 
 
 def test_wrong_values_name_their_variable_and_never_show_it(monkeypatch: pytest.MonkeyPatch) -> None:

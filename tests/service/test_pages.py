@@ -8,10 +8,12 @@ import io
 import re
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 from starlette.testclient import TestClient
 
+from db.engine import write_session
 from db.queues import JobKind
+from db.tables.core import ChampionRow
 from db.views.rows import Milestone
 from db.views.work import ProposalResult, ProposeWork
 from evaluator.problem import read_problem
@@ -104,6 +106,20 @@ def test_a_number_that_was_not_confirmed_never_looks_confirmed(client: TestClien
     page = client.get(f"/candidates/{runner_up}").text
     assert '<p class="figure provisional">~1.60×</p>' in page
     assert ">not confirmed</p>" in page
+
+
+def test_a_speedup_over_eager_stands_once_where_eager_is_the_fastest(
+    client: TestClient, finished: str, world: World
+) -> None:
+    path = f"/candidates/{world.run(finished).champion_id}"
+    assert "4.80× (4.70–4.90) against eager</p>" in client.get(path).text
+    assert "4.80× vs eager" in client.get("/").text
+    with write_session(world.engine) as s:
+        s.execute(update(ChampionRow).values(fastest_baseline="eager", against_eager=ChampionRow.against_fastest))
+    page = client.get(path).text
+    assert "against eager, the fastest baseline" in page
+    assert "against eager</p>" not in page
+    assert "× vs eager" not in client.get("/").text
 
 
 def test_the_numbers_of_cpu_threads_are_told(client: TestClient, finished: str, world: World) -> None:

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from httpx2 import Response
+from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from db.engine import read_session, write_session
@@ -14,8 +16,11 @@ from db.repositories.work.jobs import payload
 from db.transitions.work.webhooks import settle_webhook
 from db.views.work import Delivery, WebhookWork
 from evaluator.types import Verdict
+from runtime.models import ModelEndpoint
+from runtime.settings import Settings
+from service.app import create_app
 from tests.db.world import World
-from tests.service.conftest import PROBLEM
+from tests.service.conftest import BASE_URL, PROBLEM
 from tests.service.test_refusals import refused
 
 API = "/api/v1"
@@ -59,6 +64,37 @@ def test_a_fork_begins_with_the_champions(client: TestClient, finished: str) -> 
     assert run["config"]["proposers"] == ["synthesiser"]
     unknown = {**body, "config": {"proposers": ["gpt"]}}
     refused(client.post(f"{API}/runs/{finished}/fork", json=unknown), 422, "unknown-proposer")
+
+
+def test_dollars_are_refused_for_a_model_whose_prices_are_unknown(
+    settings: Settings, engine: Engine, finished: str
+) -> None:
+    models = (
+        ModelEndpoint(name="vague", base_url="http://127.0.0.1:1/v1", model="vague"),
+        ModelEndpoint(
+            name="free", base_url="http://127.0.0.1:1/v1", model="free", usd_per_million_input=0.0,
+            usd_per_million_output=0.0,
+        ),
+    )  # fmt: skip
+    app = create_app(settings.model_copy(update={"models": models}), engine=engine, send_nudges=lambda _: True)
+    with TestClient(app, base_url=BASE_URL) as client:
+        problem_id = client.get(f"{API}/runs/{finished}").json()["problem_id"]
+
+        def start(budget: dict[str, Any], *proposers: str) -> Response:
+            config = {"config": {"proposers": proposers}} if proposers else {}
+            body = {"problem_id": problem_id, "device": "cpu", "budget": budget, **config}
+            return client.post(f"{API}/runs", json=body)
+
+        dollars = {"candidates": 2, "usd": 1.0}
+        before = len(client.get(f"{API}/runs").json()["items"])
+        for proposers in (("vague",), ("model",), ("synthesiser", "free", "vague"), ()):
+            document = refused(start(dollars, *proposers), 422, "unpriced-model")
+            assert "The prices of vague are not known" in document["detail"]
+        fork = {"budget": dollars, "config": {"proposers": ["vague"]}}
+        refused(client.post(f"{API}/runs/{finished}/fork", json=fork), 422, "unpriced-model")
+        assert len(client.get(f"{API}/runs").json()["items"]) == before
+        for budget, name in ((dollars, "free"), (dollars, "synthesiser"), ({"candidates": 2}, "vague")):
+            assert start(budget, name).status_code == 202
 
 
 def test_seed_candidates_are_of_the_same_problem_and_project(client: TestClient, finished: str) -> None:

@@ -89,7 +89,7 @@ def test_processors_can_be_named(tmp_path: Path) -> None:
     wanted = {min(os.sched_getaffinity(0))}
     code = "import os; print(os.sched_getaffinity(0))"
     child = children.start("one", [sys.executable, "-c", code], log=tmp_path / "log", env={}, cwd=tmp_path, cpus=wanted)
-    child.process.wait(10)
+    child.process.wait(60)
     assert child.log_tail() == str(wanted)
 
 
@@ -98,5 +98,5 @@ def test_standard_input_reaches_the_program(tmp_path: Path) -> None:
     child = children.start(
         "reader", [sys.executable, "-c", code], log=tmp_path / "log", env={}, cwd=tmp_path, stdin=b"secret words"
     )
-    child.process.wait(10)
+    child.process.wait(60)
     assert child.log_tail() == "secret words"

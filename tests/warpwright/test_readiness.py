@@ -181,11 +181,11 @@ def test_an_agent_s_tools_tell_what_keeps_the_judge_from_working(
     def refuse(device: str, folder: Path) -> None:
         raise Missing(f"{device} cannot be judged on: {folder.name}")
 
-    monkeypatch.setattr(agents, "check_ready", refuse)
-    readiness = agents.Readiness("cpu")
-    readiness.start(tmp_path)
+    monkeypatch.setattr(readiness, "check_ready", refuse)
+    examination = readiness.Examination("cpu")
+    examination.begin_all(tmp_path)
     with Client("http://127.0.0.1:9") as client:
-        session = readiness.guard(Session(client, lambda: None, None))
+        session = agents.guarded(Session(client, lambda: None, None), examination)
 
         def told() -> bool:
             try:

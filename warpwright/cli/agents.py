@@ -6,43 +6,24 @@ import dataclasses
 import importlib
 import importlib.util
 import os
-import threading
 from pathlib import Path
 
 from warpwright.agents.skill import write_skill
 from warpwright.cli.console import out, print_json
 from warpwright.cli.device import every_worker, read_device
-from warpwright.cli.readiness import check_ready
+from warpwright.cli.readiness import Examination
 from warpwright.cli.sessions import Session, open_session
-from warpwright.errors import ExitCode, Interrupted, Missing, WarpwrightError
+from warpwright.errors import ExitCode, Interrupted, Missing
 
 
-class Readiness:
-    """Examines the judge while the stack starts: agents give a server seconds to come up, and torch loads for long."""
+def guarded(session: Session, examination: Examination) -> Session:
+    """Return the session with a check that also raises what the examination found, so that tools tell it."""
 
-    def __init__(self, device: str) -> None:
-        self._device = device
-        self._failure: WarpwrightError | None = None
+    def check() -> None:
+        session.check()
+        examination.check()
 
-    def start(self, folder: Path) -> None:
-        """Begin in a thread."""
-        threading.Thread(target=self._examine, args=(folder,), name="readiness", daemon=True).start()
-
-    def _examine(self, folder: Path) -> None:
-        try:
-            check_ready(self._device, folder)
-        except WarpwrightError as error:
-            self._failure = error
-
-    def guard(self, session: Session) -> Session:
-        """Return the session with a check that also raises what the examination found, so that tools tell it."""
-
-        def check() -> None:
-            session.check()
-            if self._failure is not None:
-                raise self._failure
-
-        return dataclasses.replace(session, check=check)
+    return dataclasses.replace(session, check=check)
 
 
 def mcp(server: str | None, data: Path | None) -> ExitCode:
@@ -50,10 +31,10 @@ def mcp(server: str | None, data: Path | None) -> ExitCode:
     if importlib.util.find_spec("mcp") is None:
         raise Missing("the MCP server needs the package mcp: pip install 'mcp>=2.3', or connect to /mcp of a service")
     stdio = importlib.import_module("warpwright.agents.stdio")  # it loads pydantic, which no other command needs
-    readiness = Readiness(read_device(None))
+    judge = Examination(read_device(None))  # agents give a server seconds to come up
     try:
-        with open_session(server, data, workers=every_worker(), before_start=readiness.start) as session:
-            code: ExitCode = stdio.serve(readiness.guard(session))
+        with open_session(server, data, workers=every_worker(), before_start=judge.begin_all) as session:
+            code: ExitCode = stdio.serve(guarded(session, judge))
             return code
     except Interrupted:
         os._exit(int(ExitCode.INTERRUPTED))  # a thread still reads the input, and cannot be woken

@@ -47,10 +47,16 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def write_bytes(path: Path, data: bytes) -> Path:
-    """Write a file atomically and return its absolute path. Raises BadUsage."""
+    """Write a file atomically and return its absolute path. Raises BadUsage.
+
+    A device or a pipe, such as /dev/null, is written to and never replaced.
+    """
     path = path.absolute()
     temporary = path.with_name(f".{path.name}.part")
     try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return path
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(data)
         temporary.replace(path)

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def check_ready(device: str, folder: Path) -> None:
 
 
 class Examination:
-    """Examines the judge while the stack starts, since torch loads for seconds."""
+    """Examines the judge in a thread while the stack starts, since torch loads for seconds."""
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -38,23 +38,34 @@ class Examination:
         self._thread: threading.Thread | None = None
 
     def begin(self, folder: Path) -> None:
-        """Check what takes no time, and examine the judge in a thread. Raises BadUsage, Missing."""
+        """Check what takes no time, and begin to examine the judge. Raises BadUsage, Missing."""
         check_place(self._device, folder)
-        self._thread = threading.Thread(target=self._examine, name="examination", daemon=True)
+        self._begin(lambda: check_judge(kind_of(self._device)))
+
+    def begin_all(self, folder: Path) -> None:
+        """Begin to check everything: for a server that has to come up and then tells what is wrong."""
+        self._begin(lambda: check_ready(self._device, folder))
+
+    def _begin(self, examine: Callable[[], None]) -> None:
+        def work() -> None:
+            try:
+                examine()
+            except WarpwrightError as error:
+                self._failure = error
+
+        self._thread = threading.Thread(target=work, name="examination", daemon=True)
         self._thread.start()
 
-    def _examine(self) -> None:
-        try:
-            check_judge(kind_of(self._device))
-        except WarpwrightError as error:
-            self._failure = error
-
-    def wait(self) -> None:
-        """Wait for its end, if it has begun. Raises Missing where kernels for this device cannot be judged here."""
-        if self._thread is not None:
-            self._thread.join()
+    def check(self) -> None:
+        """Raise what was found so far: BadUsage or Missing."""
         if self._failure is not None:
             raise self._failure
+
+    def wait(self) -> None:
+        """Wait for its end, if it has begun. Raises what it found: BadUsage or Missing."""
+        if self._thread is not None:
+            self._thread.join()
+        self.check()
 
 
 def check_place(device: str, folder: Path) -> None:
