@@ -23,8 +23,8 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 PROBLEM ?=
 SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
-# Three workers keep two cores busy: judges and services mostly wait for their children.
-JOBS ?= 3
+# Four workers keep two cores busy: two of them judge, and judges and services often wait for their children.
+JOBS ?= 4
 # What waits for nothing runs in as many workers as there are cores: each further one imports for seconds.
 FAST_JOBS ?= 2
 SPREAD := --dist loadfile --no-loadscope-reorder

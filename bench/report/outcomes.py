@@ -52,7 +52,7 @@ def whole_runs(record: str, sessions: Sequence[str] = ()) -> str:
 
 
 def clock(record: str) -> str:
-    """Return how far official times lie above plain replays, now and with the harness taken off in part alone."""
+    """Return how far official times lie above plain replays, on the device's clock and on the wall clock."""
     rows = document(record)["rows"]
     over = {name: [row[name] / row["plain_us"] - 1 for row in rows] for name in ("official_us", "before_us")}
     now, before = over["official_us"], over["before_us"]

@@ -1,7 +1,8 @@
-"""Spread the files of a parallel run: all that judge go to one worker, each other file to whichever worker is free.
+"""Spread the files of a parallel run: those that judge go to two workers, each other file to whichever worker is free.
 
-A judge's first verdict costs as much as a hundred later ones, and judges that time at once wait for one another. So one
-worker owns a warm judge. Files that share something else which takes seconds to start go to one worker, too.
+A judge's first verdict costs as much as a hundred later ones. So each of two workers owns a warm judge: one alone would
+run on for minutes after the others, and two check side by side though they time in turn. Files that share something
+else which takes seconds to start go to one worker, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from xdist.scheduler import LoadFileScheduling
 _ROOT = Path(__file__).parents[2]
 _JUDGES = re.compile(r"^def \w+\((.*, )?judge[,:)]|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
 _SCRIPTS = re.compile(r"^from tests\.support import.*\bscripts\b|^from tests\.synthesis\.interpreter\b", re.MULTILINE)
-_SHARED = {"files that judge": _JUDGES, "files that run scripts": _SCRIPTS}
+_FIRST_JUDGE = ("tests/adversarial/", "tests/evaluator/stages/")
+"""Half of the judging, by processor time."""
 _CAGES = "tests/evaluator/cage/"  # whose children come from a judge's pool, and are not timed
 _LONGEST_FIRST = ("e2e", "browser", "take_home", "workers", "synthesis", "service", "db")
 """Suites with long files: these start early, or one of them runs alone in the end."""
@@ -33,14 +35,21 @@ class Scheduling(LoadFileScheduling):
 
 @functools.cache
 def _scope(path: str) -> str:
-    text = (_ROOT / path).read_text(encoding="utf-8")
-    shared = [name for name, pattern in _SHARED.items() if pattern.search(text)]
-    return _CAGES if path.startswith(_CAGES) else shared[0] if shared else path
+    if path.startswith(_CAGES):
+        return _CAGES
+    if file_judges(path):
+        return f"files that judge, {'first' if path.startswith(_FIRST_JUDGE) else 'second'} half"
+    return "files that run scripts" if _SCRIPTS.search(_text(path)) else path
 
 
+@functools.cache
 def file_judges(path: str) -> bool:
     """Return True if tests of this file ask for the fixture `judge` or are marked so."""
-    return _scope(path) == next(iter(_SHARED))
+    return not path.startswith(_CAGES) and _JUDGES.search(_text(path)) is not None
+
+
+def _text(path: str) -> str:
+    return (_ROOT / path).read_text(encoding="utf-8")
 
 
 def judges(item: pytest.Item) -> bool:
