@@ -254,7 +254,7 @@ class ConfirmTimer:
                     closely = repetition == times.looked_at
                     self._time(bench, rehearse=repetition == rehearsed, closely=closely)
                     times.note(bench, timed, copy_floor_us(self.session.backend, bench.bytes_moved))
-                    if first and not workload.held_out:
+                    if first and not workload.held_out and not times.opinion.bears_out(times.official_us()):
                         with self.spent.on("plain_loops"):
                             profiled = (CANDIDATE, times.fastest) if profile and repetition == 0 else ()
                             times.opinion.note(bench.plain_loops(without={AGAIN}, profile=profiled))

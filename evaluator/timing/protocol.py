@@ -104,8 +104,8 @@ class TimingProtocol:
     surely_faster: float = 1.2
     process_pairs: int = 8  # repetitions of a confirmation in new processes
     hidden_pairs: int = 2  # the same of held-out Workloads
-    # Repetitions with plain loops beside the official times, and with eager where it is much slower than another
-    # Baseline: a round of eager takes as long as several of the others'.
+    # Repetitions with plain loops beside the official times where two of them disagree with these, and with eager where
+    # it is much slower than another Baseline: a round of eager takes as long as several of the others'.
     first_pairs: int = 4
     much_slower: float = 1.3
     promotion: Promotion = field(default_factory=Promotion)

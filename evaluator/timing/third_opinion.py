@@ -37,6 +37,11 @@ class ThirdOpinion:
         """Return whether a contender has had a plain loop beside the Candidate's."""
         return {"candidate", name} <= self.loops.keys()
 
+    def bears_out(self, official_us: Mapping[str, float]) -> bool:
+        """Return whether enough loops are there, and none of the times disagrees: further ones would change nothing."""
+        few = min((len(loops) for loops in self.loops.values()), default=0)
+        return few >= _FEWEST and not any(self.disagrees(name, official_us[name]) for name in self.loops)
+
     def call_us(self, name: str) -> float:
         return statistics.median(loop.call_us for loop in self.loops[name])
 

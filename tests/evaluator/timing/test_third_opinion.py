@@ -62,6 +62,17 @@ def test_a_claim_stays_where_times_agree_or_the_plain_gain_is_larger(plain, offi
     assert third_opinion.adjustment(official, official) == ()
 
 
+def test_further_loops_are_not_needed_once_two_of_each_bear_the_times_out() -> None:
+    official_us = {"candidate": 100.0, "eager": 200.0}
+    found = ThirdOpinion()
+    assert not found.bears_out(official_us)
+    for turn in range(2):
+        assert not found.bears_out(official_us)
+        found.note({"candidate": PlainLoop(99.0 + turn), "eager": PlainLoop(201.0)})
+    assert found.bears_out(official_us)
+    assert not found.bears_out({**official_us, "eager": 240.0})
+
+
 def test_both_times_are_told_beside_the_kernels_own() -> None:
     told = opinion(candidate=2.66).told({"candidate": 8.9})
     assert told == {"candidate": {"official_us": 8.9, "plain_us": 2.664, "kernels_us": 2.0, "disagrees": True}}
