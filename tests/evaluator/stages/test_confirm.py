@@ -46,18 +46,21 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
     assert {r.against for r in found.speedups} == {"eager", "fastest", "champion"}
     assert any(words in found.reason for words in ("is asked", "differed by", "a faster harness")), found.reason
     assert found.evidence["confirm"]["why_not"]
-    # Two are checked; then three are started for each of two pairs of one workload and for one of the held-out one.
-    assert order == ["start", "start", *["others may use the device", "start", "start", "start", "alone"] * 3]
     told = [
         (one["step"], one.get("workload"), one.get("pair"), one.get("done"), one.get("total"))
         for one in notes
         if one["stage"] == "confirm"
     ]
-    assert told == [
+    expected = [
         ("check", None, None, None, None),
         *[("time", "small", n + 1, n, 3) for n in range(2)],
         ("time", "", 1, 2, 3),
     ]
+    # By chance one kernel in forty is surely slower than itself: then nothing turns on the held-out workload.
+    assert told in (expected, expected[:-1])
+    # Two are checked; then three are started for each of two pairs of one workload and for one of the held-out one.
+    turn = ["others may use the device", "start", "start", "start", "alone"]
+    assert order == ["start", "start", *turn * (len(told) - 1)]
 
 
 def test_what_is_surely_slower_gets_fewer_processes(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
