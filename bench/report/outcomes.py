@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bench.cpu.figures import ratio as fastest_ratio
@@ -13,6 +13,7 @@ from bench.report.anchors import anchor_rows, anchors
 from bench.report.records import RESULTS, Entry, document, entries, ratio
 
 Outcome = Callable[..., str]
+_FEW_RUNS = 4  # that need no medians
 
 
 def demo(record: str, session: int) -> str:
@@ -39,9 +40,10 @@ def optimised(record: str, problem: str) -> str:
 
 
 def whole_runs(record: str, sessions: Sequence[str] = ()) -> str:
-    """Return how each whole run ended, when its first verdict came, and its length."""
-    found = []
-    for row in entries(record, sessions):
+    """Return how each whole run ended, when its first verdict came, and its length; before that their medians."""
+    rows = list(entries(record, sessions))
+    found = [_medians(rows)] if len(rows) > _FEW_RUNS else []
+    for row in rows:
         champion = row["champion"]
         end = f"**{champion['speedup']:.2f}x**" if champion else "no champion"
         first_s = row["first_verdict_s"]
@@ -49,6 +51,15 @@ def whole_runs(record: str, sessions: Sequence[str] = ()) -> str:
         times = f"{verdict}, {row['total_s']:.0f} s in all"
         found.append(f"{row['problem']}: {end}, {times}")
     return "; ".join(found)
+
+
+def _medians(rows: Sequence[Mapping[str, Any]]) -> str:
+    gains = sorted(row["champion"]["speedup"] for row in rows if row["champion"])
+    between = f" ({gains[0]:.2f}x to {gains[-1]:.2f}x)" if gains else ""
+    first_s = statistics.median(row["first_verdict_s"] for row in rows if row["first_verdict_s"] is not None)
+    total_s = statistics.median(row["total_s"] for row in rows)
+    medians = f"medians: first verdict after {first_s:.0f} s, {total_s:.0f} s in all"
+    return f"**{len(gains)} champions of {len(rows)}**{between}; {medians}"
 
 
 def clock(record: str) -> str:
