@@ -21,7 +21,6 @@ ONE = Workload(name="a")
 
 
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=2, hidden_pairs=1))
     order, notes = [], []
     monkeypatch.setattr(judge, "tell", lambda **note: notes.append(note) if note["stage"] == "confirm" else None)
 
@@ -61,7 +60,7 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
 
 
 def test_what_is_surely_slower_gets_fewer_processes(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=6, first_pairs=2, hidden_pairs=1))
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=6, first_pairs=2))
     told = []
     monkeypatch.setattr(judge, "tell", lambda **note: told.append(note["workload"]) if "pair" in note else None)
     task, slow = problem(), forward("for _ in range(50): right(x, self.weight)", "return right(x, self.weight)")
