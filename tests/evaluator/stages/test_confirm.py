@@ -63,7 +63,7 @@ def test_what_is_surely_slower_gets_fewer_processes(judge: Judge, monkeypatch: p
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=6, first_pairs=2))
     told = []
     monkeypatch.setattr(judge, "tell", lambda **note: told.append(note["workload"]) if "pair" in note else None)
-    task, slow = problem(), forward("for _ in range(50): right(x, self.weight)", "return right(x, self.weight)")
+    task, slow = problem(), forward("for _ in range(12): right(x, self.weight)", "return right(x, self.weight)")
     found = confirm(judge, task, slow, candidate(CPP, head=""), eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
     pairs = found.evidence["confirm"]["process_pairs"]
