@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from evaluator.stages.confirm import confirm
+from evaluator.stages.confirm_times import RepeatedTimes
 from evaluator.stages.judge import Judge
 from evaluator.stages.promotion import decide, unchecked_in_words
 from evaluator.stages.trial import Trial
@@ -30,6 +31,8 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
         yield
         order.append("alone")
 
+    # The times of two equal kernels may seem to differ surely, by chance: what is hopeless gets fewer processes.
+    monkeypatch.setattr(RepeatedTimes, "is_surely_below", lambda times, ratio: False)
     started = judge.children.start
     monkeypatch.setattr(judge.session.sharing, "released", beside)
     monkeypatch.setattr(judge.children, "start", lambda *how: [started(*how), order.append("start")][0])
