@@ -87,6 +87,10 @@ class Settings(BaseSettings):
         le=10,
         description="Times that a model is told within a proposal that its kernel does not build or is not new.",
     )
+    trace_ahead: bool = Field(
+        default=True,
+        description="Start what traces references with each propose worker, and not only when one is traced.",
+    )
     synthesis_deadline_s: float = Field(default=120.0, gt=0, description="Total time of one synthesised proposal.")
     prompt_tokens: int = Field(default=24000, ge=1000, description="Largest prompt; the least useful parts go first.")
     max_reply_bytes: int = Field(default=2**20, ge=1024, description="A longer reply is cut off and refused.")

@@ -74,7 +74,8 @@ class Context:
             from workers.graphs import shared  # noqa: PLC0415  the other workers never need it
 
             self._graphs = shared()
-            self._graphs.begin()
+            if self.settings.trace_ahead:
+                self._graphs.begin()
 
     def interrupt(self) -> None:
         """Interrupt all judges. Safe in a signal handler."""

@@ -85,7 +85,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         engine.dispose()
     finally:
         process.terminate()
-        process.wait(15)
+        process.wait(60)
         process.stdout.close()
 
 

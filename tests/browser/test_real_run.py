@@ -45,6 +45,8 @@ class Model(nn.Module):
 def get_inputs(rows=256):
     return [torch.randn(rows, 1024)]
 '''
+ADMISSION = Path(__file__).with_name("admission.json")
+"""The answer of the real judge when it was asked to admit PROBLEM."""
 CANDIDATES = 2
 NARROW = ("leaderboard", "new-run", "run", "run-candidates", "run-archive", "candidate", "candidate-evidence")
 """Pages of different layouts, to look at on a telephone; with `--soak` it is every page."""
@@ -74,6 +76,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         if not request.config.getoption("--soak"):
             patch.setenv("WARPWRIGHT_JUDGE_COMMAND", fake_judge.COMMAND)
             patch.setenv("FAKE_JUDGE_SPEED", "1.5")
+            patch.setenv("FAKE_JUDGE_ADMISSION", str(ADMISSION))
         with folder.locked(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
             yield running.url
 

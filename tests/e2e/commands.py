@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PROBLEM = ROOT / "examples" / "problems" / "rmsnorm_residual.py"
 RUN_S = 600.0  # a 90 s search, then confirmations: minutes on a machine that is busy with other tests
 START_S = 180.0  # of a stack, on a machine that is busy with other tests
-STOP_S = 30.0
+STOP_S = 60.0
 
 
 def environment(data: Path) -> dict[str, str]:
@@ -83,7 +83,7 @@ def optimize(data: Path, problem: Path, *budget: str, **more: str) -> dict[str, 
     with command(data, "optimize", str(problem), "--device", "cpu", "--json", *budget, **more) as process:
         output, words = process.communicate(timeout=RUN_S)
     assert process.returncode in (ExitCode.OK, ExitCode.NO_IMPROVEMENT), words
-    assert wait_until(lambda: not processes_of(data), 5), processes_of(data)
+    assert wait_until(lambda: not processes_of(data), STOP_S), processes_of(data)
     result: dict[str, Any] = json.loads(output)
     assert result["run"]["status"] == "finished"
     assert result["improved"] == (process.returncode == ExitCode.OK)
@@ -108,4 +108,4 @@ def ended(server: subprocess.Popen[str], data: Path, number: signal.Signals, sta
     server.send_signal(number)
     server.communicate(timeout=STOP_S)
     assert server.returncode == status
-    assert wait_until(lambda: not processes_of(data), 10), processes_of(data)
+    assert wait_until(lambda: not processes_of(data), STOP_S), processes_of(data)

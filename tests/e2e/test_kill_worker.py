@@ -65,6 +65,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
             "FAKE_JUDGE_HURRY": str(tmp_path / HURRY),
             "WARPWRIGHT_REPLAY_DIR": str(tmp_path),
             "WARPWRIGHT_LOG_FORMAT": "json",
+            "WARPWRIGHT_TRACE_AHEAD": "false",  # nothing is traced here; test_serve.py starts what would
             **QUICK,
         },
     )

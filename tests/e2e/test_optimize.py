@@ -64,7 +64,11 @@ def test_a_reference_that_cannot_be_read_is_bad_usage(tmp_path: Path, source: st
 
 
 @pytest.mark.parametrize(
-    "its_judge", [{"WARPWRIGHT_JUDGE_COMMAND": fake_judge.COMMAND}, pytest.param({}, marks=pytest.mark.soak)],
+    "its_judge",
+    [
+        {"WARPWRIGHT_JUDGE_COMMAND": fake_judge.COMMAND, "WARPWRIGHT_TRACE_AHEAD": "false"},
+        pytest.param({}, marks=pytest.mark.soak),
+    ],
     ids=["scripted", "real"],
 )  # fmt: skip
 def test_an_interrupt_cancels_the_run_and_leaves_no_process(its_judge: dict[str, str], tmp_path: Path) -> None:
@@ -77,6 +81,6 @@ def test_an_interrupt_cancels_the_run_and_leaves_no_process(its_judge: dict[str,
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=STOP_S)
     assert process.returncode == ExitCode.INTERRUPTED, said
-    assert wait_until(lambda: not processes_of(tmp_path), 5), processes_of(tmp_path)
+    assert wait_until(lambda: not processes_of(tmp_path), STOP_S), processes_of(tmp_path)
     with closing(sqlite3.connect(tmp_path / "warpwright.db")) as kept:
         assert kept.execute("SELECT status FROM runs").fetchall() == [("cancelled",)], said

@@ -29,7 +29,14 @@ QUICKLY = TimingProtocol(
 )
 # For tests that ask whether a Candidate passes, and not how fast it is or how closely it was watched.
 BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, least_round_us=1000.0, rehearse=False, closely=False)
-BRIEFLY = replace(QUICKLY, judge=BRIEF)
+# Its confirmations are like a user's but for their numbers: two repetitions of two pairs, and no look is prolonged.
+BRIEFLY = replace(
+    QUICKLY,
+    judge=BRIEF,
+    confirm=replace(QUICKLY.confirm, least_pairs=2, most_pairs=2, patient=False),
+    process_pairs=2,
+    hidden_pairs=1,
+)
 # For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
 SERVED = replace(_USUAL, judge=QUICK, profile=QUICK, baseline=QUICKLY.baseline, baseline_so_far=QUICKLY.baseline_so_far)
 

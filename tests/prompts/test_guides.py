@@ -49,7 +49,11 @@ def test_an_example_is_in_its_language_and_uses_its_tunables(language: Language,
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("language", [Language.CPP, Language.TRITON, Language.HELION])
+@pytest.mark.parametrize(
+    "language",
+    # tests/evaluator/languages/test_helion.py judges this one: importing Helion once more takes seconds.
+    [Language.CPP, Language.TRITON, pytest.param(Language.HELION, marks=pytest.mark.soak)],
+)
 def test_an_example_is_right(language: Language, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if language is Language.CPP and shutil.which("g++") is None:
         pytest.skip("g++ is not installed")

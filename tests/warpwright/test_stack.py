@@ -68,7 +68,7 @@ def workers_of(folder: DataFolder, name: str) -> list[int]:
 
 
 def ask(url: str) -> dict[str, object]:
-    with urllib.request.urlopen(url, timeout=5) as reply:
+    with urllib.request.urlopen(url, timeout=60) as reply:
         value: dict[str, object] = json.load(reply)
         return value
 
@@ -181,5 +181,5 @@ def test_a_command_joins_a_stack_that_is_only_starting(folder: DataFolder) -> No
     with Stack(folder, workers=["control"]) as running:
         assert wait_until(lambda: bool(found))
         assert found == [running.url]
-    other.join(10)
+    other.join(60)
     assert not other.is_alive()

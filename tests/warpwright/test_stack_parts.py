@@ -66,7 +66,7 @@ def test_a_stack_that_was_joined_stays_up_until_they_have_ended(tmp_path: Path) 
             with other.joined() as late:
                 assert late is not None
                 assert not late.serves(("cpu",), None), "nobody else joins a stack that ends"
-        ending.join(10)
+        ending.join(60)
         assert not ending.is_alive()
         with other.joined() as running:
             assert running is None

@@ -48,6 +48,7 @@ class Floor:
             "WARPWRIGHT_HEARTBEAT_S": "0.3",
             "WARPWRIGHT_SWEEP_INTERVAL_S": "0.3",
             "WARPWRIGHT_LOG_FORMAT": "json",
+            "WARPWRIGHT_TRACE_AHEAD": "false",  # nothing is traced here
         }
 
     def start(self, *kinds: str) -> None:

@@ -15,6 +15,7 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind, Problem, Workload
 from evolution.types import RunStatus
+from runtime.queues import PROPOSE
 from runtime.settings import Settings
 from synthesis import Graph, TraceError
 from tests.workers.conftest import Shop, drain
@@ -164,3 +165,15 @@ def test_a_machine_that_cannot_trace_ahead_leaves_it_to_the_proposals(shop: Shop
     shop.start(proposers=("synthesiser",))
     assert work(context, "propose") == 0
     assert len(tracer.sources) == 1
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_what_traces_starts_with_a_propose_worker_or_when_it_is_needed(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, ahead: bool
+) -> None:
+    begun: list[str] = []
+    one = Graphs()
+    monkeypatch.setattr(one, "begin", lambda: begun.append("begun"))
+    monkeypatch.setattr("workers.graphs.shared", lambda: one)
+    shop.context(trace_ahead=ahead).begin(PROPOSE)
+    assert begun == ["begun"] * ahead

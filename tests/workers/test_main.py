@@ -73,7 +73,7 @@ def test_the_sweeper_nudges_what_nobody_claimed_and_outlives_errors(shop: Shop) 
             break
         with context.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE jobs SET nudged_at = '2020-01-01 00:00:00.000000'")
-    sweeper.join(5)
+    sweeper.join(60)
     assert calls == 3
 
 

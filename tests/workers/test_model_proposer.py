@@ -107,7 +107,7 @@ def test_an_endless_answer_ends_at_the_deadline(step: Step, stream: bool) -> Non
 def test_a_dripping_endpoint_gives_way_to_the_next_one() -> None:
     with ScriptedLLM([Drip()]) as slow, ScriptedLLM([GOOD]) as good:
         result = ask(
-            endpoint(slow, name="slow", timeout_s=0.3, weight=1e6), endpoint(good, name="good"), deadline_s=10.0
+            endpoint(slow, name="slow", timeout_s=0.3, weight=1e6), endpoint(good, name="good"), deadline_s=60.0
         )
     assert result.outcome is ProposalOutcome.CANDIDATE
     assert "slow: no whole reply" in result.detail

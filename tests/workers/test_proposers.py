@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from db.views.work import ParentView
-from evaluator.types import Language
+from evaluator.types import Language, Problem
 from evolution.types import Operator, ProposalOutcome
 from runtime.settings import Settings, settings
+from synthesis import Graph
+from synthesis.graph.capture import capture
 from tests.workers.conftest import Shop, drain
 from tests.workers.work_items import FILE, PROBLEM, propose_work
-from workers import record
+from workers import graphs, record
 from workers.proposers import Proposers
 
 TUNABLE = 'TUNABLES = {"BLOCK": [1, 2]}\nCONFIG = {"BLOCK": 1}\n' + FILE
@@ -107,15 +111,24 @@ def test_a_recorded_run_is_repeated_exactly(shop: Shop, tmp_path: Path, monkeypa
 
 
 @pytest.mark.compiles
-def test_the_synthesiser_writes_designs_until_it_has_no_more() -> None:
+def test_the_synthesiser_writes_designs_until_it_has_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[str] = []
+
+    def seen(problem: Problem, *more: Any, **named: Any) -> Mapping[str, Graph]:
+        traced.append(problem.hash)
+        return capture(problem, *more, **named)
+
+    monkeypatch.setattr(graphs, "capture", seen)
+    work = propose_work("synthesiser")
+    work = replace(work, problem=replace(work.problem, source=f"{work.problem.source}\n# of this test alone\n"))
     proposers = Proposers(Settings())
-    first = proposers.propose(propose_work("synthesiser"))
+    first = proposers.propose(work)
     assert first.outcome is ProposalOutcome.CANDIDATE, first.detail
     assert first.language is Language.CPP
-    second = proposers.propose(propose_work("synthesiser", arm_number=1))
-    assert second.duration_s < first.duration_s
+    second = proposers.propose(replace(work, arm_number=1))
+    assert traced == [work.problem.hash], "once for both"
     assert second.source != first.source
-    assert proposers.propose(propose_work("synthesiser", arm_number=10_000)).outcome is ProposalOutcome.EXHAUSTED
+    assert proposers.propose(replace(work, arm_number=10_000)).outcome is ProposalOutcome.EXHAUSTED
 
 
 @pytest.mark.parametrize(

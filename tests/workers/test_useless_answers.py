@@ -164,7 +164,7 @@ def run_with(tmp_path: Path, step: Step, budget: Budget, threads: int = 6) -> tu
                 world.work(job)
         stop.set()
         for thread in asking:
-            thread.join(10.0)
+            thread.join(60.0)
     return world, world.run(run.id), server
 
 

@@ -140,7 +140,7 @@ def test_nobody_there_and_a_worker_that_stops(listen: Any) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         authority = f"127.0.0.1:{taken.getsockname()[1]}"
-        only = DeliveryLimits(deadline_s=5.0, allowed_hosts=(authority,))
+        only = DeliveryLimits(deadline_s=60.0, allowed_hosts=(authority,))
         delivery = deliver(work(f"http://{authority}/"), only, wait=lambda _: True)
     assert (delivery.delivered, delivery.attempts) == (False, 1)
     assert "ConnectionRefused" in delivery.error
@@ -150,7 +150,7 @@ def test_nobody_there_and_a_worker_that_stops(listen: Any) -> None:
 def test_loopback_is_refused_however_it_is_written(listen: Any, host: str) -> None:
     listener = listen(200)
     url = f"http://{host}:{listener.server_address[1]}/"
-    delivery = deliver(work(url), DeliveryLimits(deadline_s=5.0), wait=never)
+    delivery = deliver(work(url), DeliveryLimits(deadline_s=60.0), wait=never)
     assert not delivery.delivered
     assert listener.got == []
 
@@ -190,7 +190,7 @@ def test_the_connection_goes_to_the_address_that_was_looked_at(listen: Any, monk
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     port = listener.server_address[1]
-    only = DeliveryLimits(deadline_s=5.0, allowed_hosts=(f"hook.example:{port}",), pauses_s=())
+    only = DeliveryLimits(deadline_s=60.0, allowed_hosts=(f"hook.example:{port}",), pauses_s=())
     assert deliver(work(f"http://hook.example:{port}/"), only, wait=never).delivered
     assert asked.count("hook.example") == 1
     assert listener.got[0][0]["Host"] == f"hook.example:{port}"

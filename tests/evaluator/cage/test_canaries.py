@@ -171,7 +171,7 @@ def test_a_cage_with_a_loopback_speaks_with_itself_alone(tmp_path: Path) -> None
     inside = """
 import socket
 server = socket.create_server(("127.0.0.1", 0))
-with socket.create_connection(server.getsockname(), timeout=2), server.accept()[0]:
+with socket.create_connection(server.getsockname(), timeout=60), server.accept()[0]:
     names = [line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line]
 """
     shown = tmp_path / "tool"

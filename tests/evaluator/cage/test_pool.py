@@ -29,20 +29,20 @@ def start(pool: ChildPool, name: str) -> ChildProcess:
 
 def test_a_child_answers_and_is_gone_after_close(pool: ChildPool) -> None:
     with pool.start(name="ping") as child:
-        reply = child.request("ping", timeout_s=10)
+        reply = child.request("ping", timeout_s=60)
         assert reply["pid"] != child.pid  # a pid namespace of its own
         assert Path(f"/proc/{child.pid}").exists()
     assert not Path(f"/proc/{child.pid}").exists()
     child.close()
     with pytest.raises(CageError):
-        child.request("ping", timeout_s=10)
+        child.request("ping", timeout_s=60)
 
 
 def test_descriptors_travel_with_a_request(pool: ChildPool) -> None:
     with pool.start(name="fds") as child:
         null = os.open("/dev/null", os.O_RDONLY)
         try:
-            assert child.request("ping", timeout_s=10, fds=[null, null])["fds"] == 2
+            assert child.request("ping", timeout_s=60, fds=[null, null])["fds"] == 2
         finally:
             os.close(null)
 
@@ -52,7 +52,7 @@ def test_a_frozen_child_is_stopped_and_goes_on_after_thaw(pool: ChildPool) -> No
         child.freeze()
         assert "\nState:\tT" in Path(f"/proc/{child.pid}/status").read_text()
         child.thaw()
-        assert child.request("ping", timeout_s=10)
+        assert child.request("ping", timeout_s=60)
 
 
 def test_freeze_stops_every_thread_and_every_process(probe: StartProbe) -> None:
@@ -224,10 +224,10 @@ def test_a_fork_server_that_was_killed_is_replaced() -> None:
             finally:
                 os.close(pidfd)
             with pytest.raises(ChildCrashed):
-                child.request("ping", timeout_s=10)
+                child.request("ping", timeout_s=60)
         with start(pool, "after") as child:
             assert child.pid != before
-            assert child.request("ping", timeout_s=10)
+            assert child.request("ping", timeout_s=60)
 
 
 def test_children_end_with_the_judge() -> None:
@@ -270,7 +270,7 @@ def test_no_descriptor_is_left_open(pool: ChildPool) -> None:
     before = count()
     for _ in range(5):
         with pool.start(name="x", files={"a": b"b"}) as child:
-            child.request("ping", timeout_s=10)
+            child.request("ping", timeout_s=60)
     assert count() == before
 
 
@@ -298,7 +298,7 @@ def test_an_architecture_without_a_filter_is_reported(monkeypatch: pytest.Monkey
         assert any("there is no filter for aarch64" in item for item in pool.isolation)
         with start(pool, "unfiltered") as child:
             assert child.isolation == pool.isolation
-            assert child.request("ping", timeout_s=10)
+            assert child.request("ping", timeout_s=60)
 
 
 def test_descendants_of_every_thread_are_found() -> None:
@@ -307,5 +307,5 @@ def test_descendants_of_every_thread_are_found() -> None:
         try:
             assert started.pid in freezer.descendants(os.getpid())
         finally:
-            started.communicate(timeout=10)
+            started.communicate(timeout=60)
     assert started.pid not in freezer.descendants(os.getpid())

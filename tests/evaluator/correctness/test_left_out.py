@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from evaluator.inputs import values
@@ -39,8 +37,7 @@ def get_inputs(rows=64, hidden=256):
 KERNEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return {}\n"
 
 
-def test_a_reference_that_loses_its_device(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=2))
+def test_a_reference_that_loses_its_device(judge: Judge) -> None:
     problem = read_problem(SPOILED, "spoiled")
     right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
     wrong = Candidate(source=KERNEL.format("x + 1"), language=Language.TORCH, proposer="test")

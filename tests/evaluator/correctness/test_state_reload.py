@@ -11,12 +11,12 @@ from evaluator.types import Verdict
 from tests.adversarial import suite
 from tests.evaluator.rooms import eager_only, forward, problem
 
+# An output is there when the next call begins.
 WRITTEN_LATER = forward(
     "y = torch.empty_like(x)",
-    "def work():",
-    "    time.sleep(0.05)",
-    "    y.copy_(right(x, self.weight))",
-    "threading.Thread(target=work).start()",
+    "for late, arguments in vars(self).pop('left', ()):",
+    "    late.copy_(right(*arguments))",
+    "self.left = [(y, (x, self.weight))]",
     "return y",
 )
 
@@ -44,7 +44,6 @@ def test_what_a_module_prepared_is_stale_after_a_load(court: suite.Court, name: 
     assert found.evidence["inputs"] == inputs, found.reason
 
 
-@pytest.mark.clock  # on a busy machine the late write may come before the judge reads
 def test_memory_that_nobody_had_written_is_told_as_such(judge: Judge) -> None:
     task = problem()
     found = judge.judge(task, WRITTEN_LATER, eager_only(judge, task))

@@ -10,12 +10,13 @@ from evaluator.errors import Rejection
 from evaluator.languages import adapter, detect
 from evaluator.languages.base import BuildTarget
 from evaluator.languages.helion import HelionAdapter
+from evaluator.problem import read_problem
 from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import screen
 from evaluator.stages.build import build
 from evaluator.types import Candidate, DeviceKind, Language, Verdict
 from prompts.library import fill, guide
-from tests.evaluator.rooms import problem
+from tests.evaluator.rooms import PROBLEM, problem
 
 HELION = HelionAdapter()
 needs_helion = pytest.mark.skipif(HELION.missing(DeviceKind.CPU) is not None, reason="Helion is not installed")
@@ -47,6 +48,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return rms(x, self.weight, self.eps)
 """
+WEIGHT = "        self.weight = torch.nn.Parameter(torch.ones(hidden))\n"
 DECORATOR = '@helion.kernel(config=helion.Config(block_sizes=[CONFIG["ROWS"]]), static_shapes=False)'
 CALL = "return rms(x, self.weight, self.eps)"
 
@@ -90,10 +92,14 @@ def test_a_fixed_configuration_is_fair(changed: str) -> None:
     assert screen(problem(), candidate(KERNEL.replace(DECORATOR, changed))).signature
 
 
-def test_the_guides_example_and_its_like_are_restricted() -> None:
+def guides_example() -> str:
     text = re.search(r"```python\n(.*?)```", fill(guide(Language.HELION), brief=False, general=False), re.DOTALL)
     assert text is not None
-    assert is_restricted(text[1])
+    return text[1]
+
+
+def test_the_guides_example_and_its_like_are_restricted() -> None:
+    assert is_restricted(guides_example())
     assert is_restricted(KERNEL)
     assert not is_restricted(KERNEL.replace("torch.empty_like(x)", "hl.import_backend_codegen()"))
     assert not is_restricted(KERNEL.replace("torch.empty_like(x)", "helion.runtime.kernel"))
@@ -151,6 +157,15 @@ def test_a_kernel_is_judged_right_and_untimed(judge) -> None:
     assert seen.verdict is Verdict.PASSED, seen.reason
     assert not seen.timed
     assert "helion" in (seen.environment.languages if seen.environment else "")
+
+
+@needs_helion
+def test_the_guides_example_is_right(judge) -> None:
+    no_weight = PROBLEM.replace("hidden, eps=1e-6", "eps=1e-6").replace(" * self.weight", "")
+    no_weight = no_weight.replace(WEIGHT, "").replace("(hidden=256):\n    return [hidden]", "():\n    return [1e-6]")
+    assert "weight" not in no_weight
+    seen = judge.judge(read_problem(no_weight, "rms"), candidate(guides_example()))
+    assert seen.verdict is Verdict.PASSED, seen.reason
 
 
 WRONG = KERNEL.replace("/ n + eps", "/ n + 0.01")

@@ -136,7 +136,7 @@ def test_an_unready_child_pauses_during_timing_and_continues(pool: ChildPool) ->
     spares = slow.spares
     try:
         spares.begin()
-        child = slow.asked.get(timeout=20)
+        child = slow.asked.get(timeout=60)
         spares.halt()
         frozen = child._frozen
         assert frozen is not None
@@ -147,7 +147,7 @@ def test_an_unready_child_pauses_during_timing_and_continues(pool: ChildPool) ->
         spares.begin()
         taken = spares.take("candidate", {})  # which waits for it
         assert taken is child
-        assert child.request("ping", timeout_s=5.0) is not None
+        assert child.request("ping", timeout_s=60.0) is not None
         child.close()
         assert slow.asked.empty(), "no other one was started"
     finally:
@@ -157,7 +157,7 @@ def test_an_unready_child_pauses_during_timing_and_continues(pool: ChildPool) ->
 def test_starting_children_end_with_the_ready_ones(pool: ChildPool) -> None:
     slow = Slow(pool, wanted=2)
     slow.spares.begin()
-    children = [slow.asked.get(timeout=20), slow.asked.get(timeout=20)]
+    children = [slow.asked.get(timeout=60), slow.asked.get(timeout=60)]
     slow.spares.empty()
     assert not any(child.alive for child in children)
     slow.spares.close()
@@ -182,8 +182,8 @@ def test_take_does_not_wait_for_the_device_lock(pool: ChildPool) -> None:
 
     @contextmanager
     def held() -> Iterator[DeviceHold]:
-        free.wait(20)
-        with device_lock("free", exclusive=False, timeout_s=5) as hold:
+        free.wait(60)
+        with device_lock("free", exclusive=False, timeout_s=60) as hold:
             yield hold
 
     slow = Slow(pool, held=[held])
@@ -203,14 +203,14 @@ def test_starting_children_pause_while_another_judge_has_the_device(
     slow = Slow(pool, held=[lambda: device_lock("this", exclusive=False, timeout_s=30)])
     try:
         slow.spares.begin()
-        child = slow.asked.get(timeout=20)
-        with device_lock("this", exclusive=True, timeout_s=20):
+        child = slow.asked.get(timeout=60)
+        with device_lock("this", exclusive=True, timeout_s=60):
             frozen = child._frozen
             assert frozen is not None
             let_go(child)
             assert slow.spares.take("candidate", {}) is None
             assert not frozen.has_run(child._root)
-        slow.spares._work.result(20)
+        slow.spares._work.result(60)
         taken = slow.spares.take("candidate", {})
         assert taken is child
         child.close()

@@ -34,7 +34,7 @@ class Model(torch.nn.Module):
 def get_inputs(rows=48, hidden=256):
     return [torch.randn(rows, hidden)]
 """
-SLOW = ("for _ in range(40): y = right(x, self.weight)", "return y")
+SLOW = ("for _ in range(20): y = right(x, self.weight)", "return y")
 
 
 @contextmanager
@@ -198,7 +198,7 @@ def test_a_quick_judgement_looks_closely_at_one_workload(judge: Judge, monkeypat
 
     def noted(self: Bench, rules: Rules, *more: Any) -> Mapping[str, int]:
         seen.append((rules.closely, rules.rehearse))
-        return run(self, rules, *more)
+        return run(self, replace(rules, closely=False, rehearse=False), *more)  # tests/evaluator/timing look
 
     monkeypatch.setattr(Bench, "run", noted)
     one = problem()
