@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from evaluator.stages.confirm import confirm
-from evaluator.stages.confirm_times import RepeatedTimes
 from evaluator.stages.judge import Judge
 from evaluator.stages.promotion import decide, unchecked_in_words
 from evaluator.stages.trial import Trial
@@ -31,8 +30,6 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
         yield
         order.append("alone")
 
-    # The times of two equal kernels may seem to differ surely, by chance: what is hopeless gets fewer processes.
-    monkeypatch.setattr(RepeatedTimes, "is_surely_below", lambda times, ratio: False)
     started = judge.children.start
     monkeypatch.setattr(judge.session.sharing, "released", beside)
     monkeypatch.setattr(judge.children, "start", lambda *how: [started(*how), order.append("start")][0])
@@ -69,7 +66,7 @@ def test_what_is_surely_slower_gets_fewer_processes(judge: Judge, monkeypatch: p
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=6, first_pairs=2))
     told = []
     monkeypatch.setattr(judge, "tell", lambda **note: told.append(note["workload"]) if "pair" in note else None)
-    task, slow = problem(), forward("for _ in range(12): right(x, self.weight)", "return right(x, self.weight)")
+    task, slow = problem(), forward("for _ in range(40): right(x, self.weight)", "return right(x, self.weight)")
     found = confirm(judge, task, slow, candidate(CPP, head=""), eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
     pairs = found.evidence["confirm"]["process_pairs"]
