@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from evolution.spending import confirmation_fits, may_confirm
+from evolution.spending import MARGIN, bar, confirmation_fits, is_worth_confirming, may_confirm
 from evolution.state import Elite, SearchState
 
-MARGIN = 1.02
-FINAL_MARGIN = 1.0
 SETTLED_AFTER = 24
 """A new best is confirmed once this many later Candidates did not beat it, or at once if it reaches the target."""
 OWED_GAIN = 1.05
@@ -21,22 +19,24 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     Speedups over the Baseline that is the fastest now come before estimates, which count at the end alone.
     During the search its lower bound must be above the Baseline, its speedup above the Champion's by MARGIN, no better
     one may have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be
-    judged: then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time
-    is left or its confirmation is owed.
+    judged: then the best one without a confirmation is returned if it seems faster than Champion and Baseline, beyond
+    the noise where the wall time is limited, and time is left or its confirmation is owed.
     """
     if state.open_confirms or not may_confirm(state):
         return None
     best = _best_fresh(state, outdated=final)
-    if best is None or best.speedup <= _bar(state) * FINAL_MARGIN or _is_plateau(state, best):
+    if best is None or best.speedup <= bar(state) or _is_plateau(state, best):
         return None
     if best.outdated and best.retimed and state.open_judgements:
         return None  # it is being timed again
     if final:
+        if state.budget.wall_s is not None and not is_worth_confirming(best, bar(state)):
+            return None
         return best if confirmation_fits(state) or _is_owed(state, best) else None
     target = state.config.target_speedup
     ripe = state.since_best >= SETTLED_AFTER or (target is not None and best.speedup >= target)
     affordable = confirmation_fits(state, times=2)
-    return best if ripe and affordable and best.low > 1.0 and best.speedup > _bar(state) * MARGIN else None
+    return best if ripe and affordable and best.low > 1.0 and best.speedup > bar(state) * MARGIN else None
 
 
 def owed_confirmation(state: SearchState) -> Elite | None:
@@ -45,10 +45,6 @@ def owed_confirmation(state: SearchState) -> Elite | None:
         return None
     best = _best_fresh(state, outdated=True)
     return best if best is not None and _is_owed(state, best) else None
-
-
-def _bar(state: SearchState) -> float:
-    return max(1.0, state.champion.speedup if state.champion is not None else 1.0)
 
 
 def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
@@ -61,7 +57,7 @@ def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
     fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
     current = [e for e in fresh if not e.outdated]
     wanted = fresh if outdated else current
-    sure = [e for e in current if e.low > _bar(state)] or [e for e in wanted if e.low > _bar(state)]
+    sure = [e for e in current if e.low > bar(state)] or [e for e in wanted if e.low > bar(state)]
     return max(sure or wanted, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
 
 
@@ -72,7 +68,7 @@ def _is_owed(state: SearchState, best: Elite) -> bool:
     after that. One that has confirmed a Candidate, with whatever outcome, overruns it for a gain of OWED_GAIN only.
     """
     tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
-    return best.low > _bar(state) * (OWED_GAIN if state.confirm_s else 1.0) and best.speedup > max(tried, default=0.0)
+    return best.low > bar(state) * (OWED_GAIN if state.confirm_s else 1.0) and best.speedup > max(tried, default=0.0)
 
 
 def _is_plateau(state: SearchState, best: Elite) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evolution.arms import is_free
-from evolution.state import SearchState
+from evolution.state import Elite, SearchState
 
 CONFIRM_PER_JUDGE, CONFIRM_S = 3.0, 25.0
 """The assumed cost of a confirmation until the first one: in judgements, or in seconds if that is more."""
@@ -11,6 +11,21 @@ NOTHING_YET_SHARE = 0.5
 """While no Candidate is worth a confirmation, this share of it is kept: the rest of the time may still find one."""
 MAX_RESERVED_SHARE = 0.5
 """At most this share of a device or wall budget is reserved for confirmations."""
+MARGIN = 1.02
+"""A speedup over Champion and Baseline by this factor is worth a confirmation, whatever its interval."""
+
+
+def bar(state: SearchState) -> float:
+    """Return the speedup over the fastest Baseline that a Candidate has to beat: the Champion's, 1 without one."""
+    return max(1.0, state.champion.speedup if state.champion is not None else 1.0)
+
+
+def is_worth_confirming(elite: Elite, bar: float) -> bool:
+    """Return whether an elite's speedup, or its lower bound, is above what noise makes of an equal kernel.
+
+    A promotion asks for a gain of one per cent that is sure: within the noise it costs several judgements for nothing.
+    """
+    return elite.speedup > bar * MARGIN or elite.low > bar
 
 
 def wall_budget_used_up(state: SearchState) -> bool:
@@ -26,8 +41,7 @@ def reserve_s(state: SearchState) -> float:
 def kept_s(state: SearchState, limit_s: float) -> float:
     """Return the part of a limit that is kept for a confirmation; half of it while nothing is worth one."""
     kept = min(reserve_s(state), MAX_RESERVED_SHARE * limit_s)
-    bar = max(1.0, state.champion.speedup if state.champion is not None else 1.0)
-    waits = any(e.speedup > bar and not (e.confirms or e.confirmed) for e in state.elites)
+    waits = any(is_worth_confirming(e, bar(state)) and not (e.confirms or e.confirmed) for e in state.elites)
     return kept if waits else NOTHING_YET_SHARE * kept
 
 

@@ -263,6 +263,19 @@ def test_time_for_the_last_confirmation_is_reserved() -> None:
     assert elite_to_confirm(changed(ripe, spend=Spend(wall_s=60)), final=False) is None, "no time for a second one"
 
 
+def test_what_lies_within_the_noise_does_not_end_a_search_early() -> None:
+    config = RunConfig(proposers=("model-a",), in_flight=1)
+    state = SearchState(config=config, budget=Budget(wall_s=100), spend=Spend(wall_s=85), judge_s=2.0)
+    near, sure, clear = elite(1, 1.005, low=0.97), elite(1, 1.005, low=1.001), elite(1, 1.03, low=0.99)
+    assert [d for d in decide(changed(state, elites=(near,)), Random(0)) if isinstance(d, Propose)]
+    for one in (sure, clear):
+        assert not [d for d in decide(changed(state, elites=(one,)), Random(0)) if isinstance(d, Propose)]
+    late = {one: changed(state, elites=(one,), spend=Spend(wall_s=76)) for one in (near, sure, clear)}
+    assert [elite_to_confirm(late[one], final=True) for one in (near, sure, clear)] == [None, sure, clear]
+    unhurried = changed(late[near], budget=Budget(candidates=80))
+    assert elite_to_confirm(unhurried, final=True) == near, "time is not short"
+
+
 def test_a_failing_endpoint_is_left_alone() -> None:
     arms = tuple(
         ArmStats(arm=Arm(proposer="model-a", operator=operator), asked=3, settled=3, errors_in_row=3)
