@@ -65,8 +65,10 @@ def _is_owed(state: SearchState, best: Elite) -> bool:
     """Return True if it is surely faster than Champion and Baseline, and than all that were confirmed without success.
 
     By an estimate where no time was left to judge it again. So a Run overruns its time for the best one alone, and ends
-    after that. One that has confirmed a Candidate, with whatever outcome, overruns it for a gain of OWED_GAIN only.
+    after that: one that has a Champion of its own not at all, one whose confirmation failed for a gain of OWED_GAIN.
     """
+    if state.champion is not None and state.champion.own:
+        return False
     tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
     return best.low > bar(state) * (OWED_GAIN if state.confirm_s else 1.0) and best.speedup > max(tried, default=0.0)
 

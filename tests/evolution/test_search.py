@@ -212,15 +212,18 @@ def test_no_run_ends_without_the_confirmation_of_its_best() -> None:
     assert decide(changed(late, elites=(refused, elite(2, 2.01)), open_confirms=1), Random(0)) == []
     for other in (elite(2, 1.3, low=0.9), elite(2, 1.12), elite(2, 1.5, confirms=1)):
         assert ended(changed(late, elites=(refused, other))).reason is EndReason.NO_IMPROVEMENT
-    champion = StandingChampion(candidate_id="cand_3", hash="h3", speedup=1.8, own=True)
-    assert decide(changed(late, elites=(elite(2, 2.01),), champion=champion), Random(0)) == [
-        Confirm(candidate_id="cand_2")
-    ]
+    champion = StandingChampion(candidate_id="cand_3", hash="h3", speedup=1.8, own=False)
     assert ended(changed(late, elites=(elite(2, 1.7),), champion=champion)).reason is EndReason.BUDGET
-    hardly = elite(2, 1.9, low=1.85)
-    assert ended(changed(late, elites=(hardly,), champion=champion)).reason is EndReason.BUDGET, "its time is up"
-    of_another_run = changed(late, elites=(hardly,), champion=replace(champion, own=False), confirm_s=0.0)
-    assert decide(of_another_run, Random(0)) == [Confirm(candidate_id="cand_2")], "nothing was confirmed yet"
+    faster = changed(late, elites=(elite(2, 1.9, low=1.85),), champion=champion, confirm_s=0.0)
+    assert decide(faster, Random(0)) == [Confirm(candidate_id="cand_2")], "nothing was confirmed yet"
+
+
+def test_a_run_with_a_champion_ends_when_its_time_is_up() -> None:
+    late = changed(SPENT, budget=Budget(wall_s=60), spend=Spend(wall_s=61), judge_s=2.0, confirm_s=20.0)
+    champion = StandingChampion(candidate_id="cand_3", hash="h3", speedup=1.8, own=True)
+    seems_faster = changed(late, elites=(elite(2, 2.5),), champion=champion)
+    assert ended(seems_faster).reason is EndReason.BUDGET
+    assert owed_confirmation(changed(seems_faster, champion=replace(champion, own=False))) is not None
 
 
 @pytest.mark.parametrize(("low", "again"), [(1.04, False), (1.06, True)])
@@ -243,7 +246,7 @@ def test_an_estimate_comes_after_what_is_surely_faster() -> None:
     found = elite_to_confirm(state, final=True)
     assert found is not None
     assert found.number == 2
-    champion = StandingChampion(candidate_id="cand_2", hash="h2", speedup=1.4, own=True)
+    champion = StandingChampion(candidate_id="cand_2", hash="h2", speedup=1.4, own=False)
     for other in (changed(state, elites=(estimated,)), changed(state, champion=champion)):
         assert elite_to_confirm(other, final=True) == owed_confirmation(other) == estimated
     faster = StandingChampion(candidate_id="cand_2", hash="h2", speedup=2.4, own=True)
