@@ -24,7 +24,7 @@ from evaluator.subject import RunReply, Subject
 from evaluator.types import Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_NAN_IS_FREE = frozenset((single_inputs.MEETING_INFINITIES, values.NOTHING_LEFT.name))
+_NAN_IS_FREE = {single_inputs.MEETING_INFINITIES, *(kind.name for kind in values.ADVERSARIAL if kind.nan_is_free)}
 """Cases in which a kernel may have anything where the reference has NaN."""
 
 

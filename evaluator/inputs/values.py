@@ -58,6 +58,7 @@ class ValueSet:
     rounding: Rounding = Rounding(ulps=3)
     infinite: bool = False
     only_finite_results: bool = False  # how a reference overflows tells nothing
+    nan_is_free: bool = False  # where the reference has NaN from these, a kernel may have anything
     only_floats: bool = False  # integers that are made of such values, and selections by them, are not compared
 
 
@@ -329,9 +330,11 @@ ZERO = ValueSet("all zero", lambda tensor, _: torch.zeros_like(tensor), _SWAMPED
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
-# Where the reference has NaN from these, a kernel may have anything: zeros for what is masked out, for example. And
-# selections among them are not compared: one by one, with minus infinity for what was taken, gives an index twice.
-NOTHING_LEFT = ValueSet("rows of minus infinity", _rows_of_minus_infinity, infinite=True, only_floats=True)
+# Where nothing is left, a kernel may give zeros for what is masked out, for example. And selections among them are not
+# compared: one by one, with minus infinity for what was taken, gives an index twice.
+NOTHING_LEFT = ValueSet(
+    "rows of minus infinity", _rows_of_minus_infinity, infinite=True, nan_is_free=True, only_floats=True
+)
 
 # Two sets, since a wrong element is negligible next to elements a thousand times as large.
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))

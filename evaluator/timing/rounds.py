@@ -156,7 +156,7 @@ class Rounds:
     def _is_comparable(self, kind: values.ValueSet) -> bool:
         """Return whether outputs can be compared where the chain mixes usual values into those. A kernel that picks
         among scores that all tie may pick a set that no single order gives (`nan_and_ties`)."""
-        if kind.only_finite_results or kind is values.NOTHING_LEFT:
+        if kind.only_finite_results or kind.nan_is_free:
             return False
         return not (self.oracle.subject.selects and kind.name in values.NEARLY_ZERO)
 
