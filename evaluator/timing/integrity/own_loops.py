@@ -40,6 +40,7 @@ from evaluator.units import time_text
 
 _FEWEST_SAMPLES, _MOST_SAMPLES = 30, 400  # of a child
 _FEWEST_SEEN = 3  # samples in the interpreter: a child that left it hardly reaches them
+_SURELY_THERE = 0.75  # the part of an empty call's time there at which no more samples are taken
 _PATIENCE = 10  # times as long, at most, while there are too few samples to tell
 _SHORT_ROUNDS = 4  # of one call; the shortest counts
 _LOOKED_AT, _FEWEST_TIMED = 2 / 3, 8  # rounds with one look, of all such rounds; rounds in between
@@ -116,7 +117,9 @@ class _Samples:
         enough = _FEWEST_SAMPLES if seen or needed > _MOST_SAMPLES else needed
         if self.samples < enough:
             return f"only {self.samples} of {enough} samples, because others used the judge's core"
-        doubtful = needed <= _MOST_SAMPLES and self.share < least
+        # Answering for many calls takes time there, too: who looks on until the share is large is lucky at last.
+        surely = _SURELY_THERE if self.samples < _MOST_SAMPLES else margins.interpreter_share
+        doubtful = needed <= _MOST_SAMPLES and self.share < self.least_share(empty, surely)
         return "it is more rarely in the interpreter than an empty call, but not for certain" if doubtful else ""
 
 

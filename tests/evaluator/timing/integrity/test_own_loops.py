@@ -192,6 +192,21 @@ def test_rare_looks_that_others_prevent_are_noted_and_a_search_does_without() ->
     assert rounds.looked == 0
 
 
+def test_an_own_loop_that_answers_for_its_calls_is_not_taken_for_ours_by_chance() -> None:
+    """It answers in the interpreter: a third of its time, near to the half of an empty call's that is asked for."""
+    null = own_loops._Samples(rounds=10, ran_us=14_140.0, samples=100, interpreted=69, undisturbed_us=1414.0)
+    empty = own_loops._Empty(null, 150.0)
+
+    def why(samples: int, interpreted: int, round_us: float) -> str:
+        found = own_loops._Samples(rounds=10, ran_us=10 * round_us, samples=samples, interpreted=interpreted)
+        return found.why_unknown(empty, STANDARD.integrity)
+
+    assert "not for certain" in why(31, 14, round_us=1300.0), "a lucky one"
+    assert why(400, 180, round_us=1300.0) == "", "that many samples are no luck"
+    assert "not for certain" in why(400, 140, round_us=1300.0)
+    assert why(31, 15, round_us=2100.0) == "", "an honest one, which takes longer"
+
+
 def test_chances_are_those_of_so_many_looks() -> None:
     seen = own_loops._Samples(rounds=1, ran_us=1.0, samples=30, interpreted=0)
     assert seen.chance(0.5) == pytest.approx(0.5**30)
