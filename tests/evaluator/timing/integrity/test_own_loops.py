@@ -214,7 +214,7 @@ def test_chances_are_those_of_so_many_looks() -> None:
     assert own_loops._Samples(samples=30, interpreted=15).chance(0.5) == 1.0
 
 
-@pytest.mark.clock  # where others use its core, the samples are too few to be sure
+@pytest.mark.soak  # where memory is slow, answering for its calls takes such a loop as long as calls take ours
 def test_a_loop_in_native_code_is_found_or_in_doubt(judge: Judge) -> None:
     """What is in doubt passes, but nobody promotes it."""
     case = next(case for case in suite.cases("cheats") if case.name == "own_loop_in_cpp")
