@@ -30,7 +30,7 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     if best.outdated and best.retimed and state.open_judgements:
         return None  # it is being timed again
     if final:
-        if state.budget.wall_s is not None and not is_worth_confirming(best, bar(state)):
+        if state.budget.wall_s is not None and not is_worth_confirming(state, best):
             return None
         return best if confirmation_fits(state) or _is_owed(state, best) else None
     target = state.config.target_speedup

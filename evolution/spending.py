@@ -20,12 +20,13 @@ def bar(state: SearchState) -> float:
     return max(1.0, state.champion.speedup if state.champion is not None else 1.0)
 
 
-def is_worth_confirming(elite: Elite, bar: float) -> bool:
+def is_worth_confirming(state: SearchState, elite: Elite) -> bool:
     """Return whether an elite's speedup, or its lower bound, is above what noise makes of an equal kernel.
 
     A promotion asks for a gain of one per cent that is sure: within the noise it costs several judgements for nothing.
     """
-    return elite.speedup > bar * MARGIN or elite.low > bar
+    least = bar(state)
+    return elite.speedup > least * MARGIN or elite.low > least
 
 
 def wall_budget_used_up(state: SearchState) -> bool:
@@ -41,7 +42,7 @@ def reserve_s(state: SearchState) -> float:
 def kept_s(state: SearchState, limit_s: float) -> float:
     """Return the part of a limit that is kept for a confirmation; half of it while nothing is worth one."""
     kept = min(reserve_s(state), MAX_RESERVED_SHARE * limit_s)
-    waits = any(is_worth_confirming(e, bar(state)) and not (e.confirms or e.confirmed) for e in state.elites)
+    waits = any(is_worth_confirming(state, e) and not (e.confirms or e.confirmed) for e in state.elites)
     return kept if waits else NOTHING_YET_SHARE * kept
 
 
