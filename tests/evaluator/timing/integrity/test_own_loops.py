@@ -216,7 +216,7 @@ def test_chances_are_those_of_so_many_looks() -> None:
 
 @pytest.mark.soak  # where memory is slow, answering for its calls takes such a loop as long as calls take ours
 def test_a_loop_in_native_code_is_found_or_in_doubt(judge: Judge) -> None:
-    """What is in doubt passes, but nobody promotes it."""
+    """Accept a judging that says why it could not tell: nobody promotes that."""
     case = next(case for case in suite.cases("cheats") if case.name == "own_loop_in_cpp")
     with suite.Court(judge) as court:
         found = court.try_case(case)
