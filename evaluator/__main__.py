@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 from collections.abc import Sequence
 
+from evaluator.collector import paused_collector
 from evaluator.devices import pools_ahead
 
 
@@ -18,14 +18,11 @@ def run(arguments: Sequence[str]) -> int:
     serves = arguments[:1] == ["serve"] and "--device" in arguments[:-1]
     device = arguments[arguments.index("--device") + 1] if serves else ""
     ahead = pools_ahead.begin(device, builds="--builds" in arguments)
-    gc.disable()  # what is imported stays: looking through it on the way takes an eighth of the time
-    try:
+    with paused_collector():
         from evaluator.cli import main  # noqa: PLC0415  what begins ahead goes first
 
         if arguments[:1] not in (["doctor"], ["work"]):
             importlib.import_module("evaluator.judging")
-    finally:
-        gc.enable()
     return main(arguments, ahead=ahead)
 
 
