@@ -110,12 +110,12 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         _streamed(w)
     else:
         if mode != "looped":
-            w.emit("column_inside = j < n")
+            w.emit(f"column_inside = {COLUMN_INSIDE}")
         w.emit("inside = row_inside & column_inside")
-        for store in kernel.stores:
+        for store in sorted(kernel.stores, key=lambda store: w.phase(store.value)):  # what waits for no row is written
             _store(w, store)
     name = f"{kernel.name}_{mode}"
-    constants = ["ROWS", "BLOCK", "EVEN", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
+    constants = ["ROWS", "BLOCK", "EVEN", "WHOLE", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     needed = needed_by_rows(kernel)
     text = "\n".join([jit(sizes, needed), f"def {name}({parameters}):", *w.lines])
@@ -124,6 +124,9 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
 
 
 ROW_INSIDE = "tl.full({shape}, True, tl.int1) if EVEN else row < row_count"
+# The compiler drops masks that are true everywhere, and with them the doubt whether loads may be vectors.
+COLUMN_INSIDE = "tl.full([1, BLOCK], True, tl.int1) if WHOLE else j < n"
+OF_PART = ("ROWS", "BLOCK", "EVEN", "WHOLE")  # constants of each kernel that shares a launch
 PROGRAM = "    program = tl.program_id(0).to(INDEX)\n"
 
 
@@ -132,7 +135,7 @@ def join_kernels(kernels: list[TritonKernel]) -> TritonKernel:
     pointers = list(dict.fromkeys(p for k in kernels for p in k.pointers))
     sizes = list(dict.fromkeys(s for k in kernels for s in k.sizes))
     ends = [f"end_{number}" for number in range(len(kernels) - 1)]
-    constants = [f"{c}_{number}" for number in range(len(kernels)) for c in ("ROWS", "BLOCK", "EVEN")]
+    constants = [f"{c}_{number}" for number in range(len(kernels)) for c in OF_PART]
     constants += ["EVICT", "INDEX"]
     name = "_and_".join(k.name.removesuffix("_tiled") for k in kernels)
     parameters = ", ".join([*pointers, *sizes, *ends, *(f"{c}: tl.constexpr" for c in constants)])
@@ -142,7 +145,7 @@ def join_kernels(kernels: list[TritonKernel]) -> TritonKernel:
     for number, kernel in enumerate(kernels):
         head, body = kernel.text.split("\n", 2)[1], kernel.text.split("\n", 2)[2]
         texts.append("\n".join(["@triton.jit", head.replace("(", "(program, ", 1), body.replace(PROGRAM, "", 1)]))
-        own = [f"{c}_{number}" for c in ("ROWS", "BLOCK", "EVEN")]
+        own = [f"{c}_{number}" for c in OF_PART]
         given = ", ".join([*kernel.pointers, *kernel.sizes, *own, "EVICT", "INDEX"])
         last = number == len(kernels) - 1
         lines.append("    else:" if last else f"    {'el' if number else ''}if program < {ends[number]}:")
@@ -182,7 +185,7 @@ def _loop_over_rows(w: Writer) -> None:
     """Emit what all rows share, then the loop over this program's rows: the next ones are loaded meanwhile."""
     w.emit("zero = tl.zeros([1, 1], tl.float32)")
     w.emit("j = tl.arange(0, BLOCK)[None, :]")
-    w.emit("column_inside = j < n")
+    w.emit(f"column_inside = {COLUMN_INSIDE}")
     for expr in w.kernel.exprs():
         if expr.op == "load" and expr.full and not expr.args and not expr.data[1].without(INNER).terms:
             w.value(expr)
@@ -248,7 +251,7 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
     w.emit("for start in tl.range(0, n, BLOCK, num_stages=STAGES):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
     w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
-    w.emit("column_inside = j < n")
+    w.emit(f"column_inside = {COLUMN_INSIDE}")
     w.emit("inside = row_inside & column_inside")
     for s in stores:
         _store(w, s)

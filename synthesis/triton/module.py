@@ -52,13 +52,18 @@ def _index(arguments):
 LAUNCH = {
     "held": '''
 def _held(kernel, rows, n, run, *arguments):
-    """Whole rows in the registers of one program; short rows several at a time."""
+    """Whole rows in the registers of one program; short rows several at a time. Where multiprocessors are idle, a row
+    gets a program of its own, and more threads."""
     block = triton.next_power_of_2(n)
     together = min(max(1, CONFIG["TILE"] // block), triton.next_power_of_2(rows))
+    few = triton.cdiv(rows, together) < _processors(arguments[0].device)
+    together = 1 if few else together
     warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
+    warps = max(warps, min(8, block // 128)) if few else warps
     grid = (triton.cdiv(rows, together),)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[grid](*arguments, ROWS=together, BLOCK=block, EVEN=run % together == 0, **options)
+    options |= {"EVEN": run % together == 0, "WHOLE": n == block}
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
 ''',
     "segmented": '''
 def _segmented(kernel, rows, segments, n, run, *arguments):
@@ -79,15 +84,16 @@ def _looped(kernel, rows, n, run, *arguments):
     resident = max(1, min(CONFIG["RESIDENT"], 64 // warps, 200000 // (together * block * 2 * CONFIG["STAGES"])))
     grid = (min(triton.cdiv(rows, together), resident * _processors(arguments[0].device)),)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "STAGES": CONFIG["STAGES"], "num_warps": warps}
-    kernel[grid](*arguments, ROWS=together, BLOCK=block, EVEN=run % together == 0, **options)
+    options |= {"EVEN": run % together == 0, "WHOLE": n == block}
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
 ''',
     "streamed": '''
 def _streamed(kernel, rows, n, run, *arguments):
     """One row a program, block after block."""
     block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
     warps = max(1, min(32, block // (32 * CONFIG["ELEMENTS"])))
-    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, EVEN=True, STAGES=CONFIG["STAGES"], **options)
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "STAGES": CONFIG["STAGES"], "num_warps": warps}
+    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, EVEN=True, WHOLE=n % block == 0, **options)
 ''',
     "tiled": '''
 def _tiled(kernel, parts, *arguments):
@@ -99,7 +105,8 @@ def _tiled(kernel, parts, *arguments):
         warps = max(warps, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
         total += triton.cdiv(rows, together) * triton.cdiv(n, block)
         suffix = f"_{number}" if len(parts) > 1 else ""
-        constants |= {f"ROWS{suffix}": together, f"BLOCK{suffix}": block, f"EVEN{suffix}": run % together == 0}
+        constants |= {f"ROWS{suffix}": together, f"BLOCK{suffix}": block}
+        constants |= {f"EVEN{suffix}": run % together == 0, f"WHOLE{suffix}": n % block == 0}
         ends.append(total)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
     if CONFIG["REGISTERS"]:
