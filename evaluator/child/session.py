@@ -115,8 +115,12 @@ class Session:
     def construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Build class `class` with the arguments in `tree` (its tensors are granted), in train or eval mode.
 
-        "beside" keeps the previous model for `swap`.
+        "beside" keeps the previous model for `swap`. Models that are not kept go first: their memory is for the new one.
         """
+        self.other = None
+        if not request["beside"]:
+            self.model = self.call = None
+        self.parameter_twins, self.dtypes = {}, DtypeReplay()
         tensors = [t.clone() for t in self._open(request, fds).calls[0]]
         arguments = read_tree(request["tree"], tensors.__getitem__)
         seed_generators(request["seed"])
@@ -128,7 +132,6 @@ class Session:
         self.other = self.model if request["beside"] else None
         self.model = made.to(device).train(bool(request["train"]))
         self.call = self.model
-        self.parameter_twins, self.dtypes = {}, DtypeReplay()
         return self.describe(request, fds)
 
     def swap(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:

@@ -46,7 +46,8 @@ _COMPILER = (
 )
 # Where `load_cpp` looks: libraries that an earlier child of the same Candidate compiled, then its own folder.
 _ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
-_MAX_CALLS = 200
+# Of a round. What a child does once a round, answering above all, is little beside the Python of so many calls.
+_MAX_CALLS = 500
 _CAP_SYS_NICE = 23
 _RELEASE_S = 20.0
 _PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us

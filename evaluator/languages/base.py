@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from evaluator.cage.bwrap import interpreter
 from evaluator.errors import ChildError
 from evaluator.languages.allowed import AllowedNames
 from evaluator.languages.niche import Niche, NicheRules
@@ -109,7 +111,7 @@ class LanguageAdapter(ABC):
         del kind
         absent = [name for name in self.optional if version(name) is None]
         if not absent:
-            return None
+            return next((why for name in self.optional if (why := hidden_in_cages(name))), None)
         extra = f"'warpwright[{self.language.value}]'"
         return f"{' and '.join(absent)} is not installed where kernels are judged: pip install {extra}"
 
@@ -172,6 +174,18 @@ def version(distribution: str) -> str | None:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def hidden_in_cages(distribution: str) -> str | None:
+    """Return why kernels do not see an installed package, and the remedy. None if they do.
+
+    Cages show the folder of packages that torch lies in and those of Python itself, and no other of the search path.
+    """
+    folder = os.path.realpath(str(importlib.metadata.distribution(distribution).locate_file("")))
+    shown = interpreter().site_packages
+    if folder in shown:
+        return None
+    return f"{distribution} lies in {folder}, which kernels do not see: install it into {shown[0]}"
 
 
 def line_in_candidate(text: str) -> int | None:

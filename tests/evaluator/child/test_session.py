@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from typing import Any
 
 import pytest
@@ -81,6 +82,24 @@ def test_the_device_is_idle_at_every_reply(session: Session) -> None:
     assert ask(session, "state", names=["weight"], grant=[torch.zeros(3)]) == 0
     assert session.model.weight.tolist() == [0, 0, 0]
     assert ask(session, "describe") == 1
+
+
+def test_a_model_that_is_not_kept_is_gone_before_the_next_is_made(session: Session) -> None:
+    """Each may need most of a device's memory."""
+    alive: list[int] = []
+    made = weakref.WeakSet[torch.nn.Module]()
+
+    class Large(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            alive.append(len(made))
+            made.add(self)
+
+    session.module.Large = Large
+    for beside in (False, False, True, True, False):
+        construct = {"class": "Large", "tree": {"list": []}, "train": False, "seed": 1, "beside": beside, "grant": []}
+        ask(session, "construct", **construct)
+    assert alive == [0, 0, 1, 1, 0]
 
 
 def test_the_device_is_idle_when_null_outputs_are_made(session: Session) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -149,6 +150,17 @@ def test_a_helion_that_torch_is_too_old_for_is_said(monkeypatch, helion: str, to
     monkeypatch.setattr("evaluator.languages.base.version", versions.get)
     monkeypatch.setattr("evaluator.languages.helion.version", versions.get)
     assert ("pip install 'helion<1.5'" in (HELION.missing(DeviceKind.CUDA) or "")) is lacks
+
+
+def test_a_package_that_cages_do_not_show_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that PYTHONPATH alone leads to would be found here, and not where kernels run."""
+    about = tmp_path / "helion-1.4.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: helion\nVersion: 1.4.0\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    why = HELION.missing(DeviceKind.CPU)
+    assert why is not None
+    assert f"helion lies in {tmp_path}, which kernels do not see: install it into" in why
 
 
 @needs_helion
