@@ -115,7 +115,15 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         for store in sorted(kernel.stores, key=lambda store: w.phase(store.value)):  # what waits for no row is written
             _store(w, store)
     name = f"{kernel.name}_{mode}"
-    constants = ["ROWS", "BLOCK", "EVEN", "WHOLE", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
+    constants = [
+        "ROWS",
+        "BLOCK",
+        "EVEN",
+        "WHOLE",
+        "EVICT",
+        "INDEX",
+        *(["STAGES"] if mode in ("looped", "streamed") else []),
+    ]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     needed = needed_by_rows(kernel)
     text = "\n".join([jit(sizes, needed), f"def {name}({parameters}):", *w.lines])
