@@ -115,7 +115,7 @@ class Session:
     def construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Build class `class` with the arguments in `tree` (its tensors are granted), in train or eval mode.
 
-        "beside" keeps the previous model for `swap`. Models that are not kept go first: their memory is for the new one.
+        "beside" keeps the previous model for `swap`. Models that are not kept go first: the new one needs their memory.
         """
         self.other = None
         if not request["beside"]:
