@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -92,23 +93,23 @@ def run_one(kind: str) -> int:
 
         sweeper = threading.Thread(target=sweep_until, args=(context(), stop), name="sweeper", daemon=True)
         sweeper.start()
-    pool = ["--pool", "solo"]
-    if kind == "propose":
-        pool = ["--pool", "threads", "--concurrency", str(settings().propose_threads)]
     # Celery warns of pickle when run as root, but all messages are JSON and hold only a queue's name.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     try:
-        app.worker_main(
-            ["--quiet", "worker", "-Q", QUEUE_OF[kind], *pool, "--hostname", f"{kind}-{os.getpid()}@%h", "--loglevel",
-             settings().log_level, "--without-gossip", "--without-mingle", "--without-heartbeat"]
+        # Not `worker_main`: Celery's command line imports for a second what only a terminal needs.
+        worker = app.Worker(
+            queues=[QUEUE_OF[kind]], hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}", quiet=True,
+            pool_cls="threads" if kind == "propose" else "solo", concurrency=settings().propose_threads,
+            loglevel=settings().log_level, without_gossip=True, without_mingle=True, without_heartbeat=True,
         )  # fmt: skip
+        worker.start()
+        return int(worker.exitcode or 0)
     except SystemExit as end:  # Celery ends every worker this way, even without an error
         return int(end.code or 0)
     finally:
         stop.set()
         if sweeper is not None:
             sweeper.join(settings().sweep_interval_s)
-    return 0
 
 
 def run_all(kinds: Sequence[str]) -> int:

@@ -51,13 +51,14 @@ def wait_until(condition: Callable[[], object], deadline_s: float) -> bool:
 
 
 def processes_of(data: Path) -> dict[int, str]:
-    """Every process that was started for this data folder and is still there."""
+    """Every process that was started for this data folder and is still there: its name and command line."""
     marker = f"WARPWRIGHT_DATA_DIR={data}".encode()
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if marker in (entry / "environ").read_bytes().split(b"\0"):
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                words = [(entry / "comm").read_bytes().strip(), *(entry / "cmdline").read_bytes().split(b"\0")]
+                found[int(entry.name)] = b" ".join(words).decode()
         except OSError:
             continue
     return found

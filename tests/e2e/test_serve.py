@@ -156,7 +156,9 @@ def answered(service: Service, *arguments: str) -> str:
     with command(service.data, *arguments) as process:
         output, said = process.communicate(timeout=START_S)
     assert process.returncode == ExitCode.OK, said
-    assert sum("-m service" in line for line in processes_of(service.data).values()) == 1, "a second stack was started"
+    assert sum(line.startswith("api ") for line in processes_of(service.data).values()) == 1, (
+        "a second stack was started"
+    )
     return output
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import re
@@ -26,10 +27,11 @@ from tests.warpwright.fake_api import (
     run_object,
     run_summary,
 )
+from warpwright.api import Client
 from warpwright.api.decoding import decode
 from warpwright.api.searching import RunSummary
 from warpwright.cli import commands, tables
-from warpwright.errors import ExitCode
+from warpwright.errors import ExitCode, Interrupted
 
 
 @pytest.fixture
@@ -77,6 +79,37 @@ def test_optimize_says_that_no_worker_serves_its_device(
     optimize(api, problem)
     said = " ".join(capfd.readouterr().err.split())
     assert f"no worker of {api.url} judges on cpu: the run waits for one; Ctrl-C cancels it" in said
+
+
+@pytest.mark.parametrize("during", ["create_run", "list_workers", "follow"])
+def test_an_interrupt_cancels_the_run_whenever_it_comes(
+    api: FakeApi, problem: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], during: str
+) -> None:
+    """While its answer is on the way, too: the run may exist by then."""
+    whole, times = getattr(Client, during), itertools.count()
+
+    def interrupted(client: Client, *arguments: Any, **named: Any) -> Any:
+        found = whole(client, *arguments, **named)
+        if next(times) == 0:
+            raise Interrupted
+        return found
+
+    monkeypatch.setattr(Client, during, interrupted)
+    assert optimize(api, problem) == ExitCode.INTERRUPTED
+    assert ("POST", f"/api/v1/runs/{RUN_ID}/cancel") in api.asked
+    assert f"{RUN_ID} is cancelled" in capfd.readouterr().err
+
+
+def test_a_run_that_could_not_be_cancelled_is_told(
+    api: FakeApi, problem: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def follow(client: Client, *arguments: Any, **named: Any) -> Any:
+        raise Interrupted
+
+    monkeypatch.setattr(Client, "follow", follow)
+    api.refuse = {f"/api/v1/runs/{RUN_ID}/cancel": (409, {"title": "Conflict", "detail": "it is locked"})}
+    assert optimize(api, problem) == ExitCode.INTERRUPTED
+    assert "the run could not be cancelled: " in capfd.readouterr().err
 
 
 def test_optimize_names_the_models_that_it_pays_before_it_does(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import shlex
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,10 +99,8 @@ def optimize(options: Options) -> ExitCode:
         client = session.client
         problem = client.create_problem(name=chosen.name, source=chosen.source, domain=options.domain, sizes=sizes)
         _announce_models(client, options)
-        run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
-        say(f"{run.id}: optimising {chosen.name} on {options.device}; watch it at {client.url}/runs/{run.id}")
-        _announce_wait(session, kind)
-        run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
+        wanted = {"problem_id": problem.id, "device": kind, "budget": budget, "config": config}
+        run = _run_to_its_end(session, options, chosen.name, wanted)
         summary = summarise(client, run)
         saved = _download(client, summary, options.output_path(chosen.name))
     _show(options, session, summary, saved)
@@ -144,29 +141,26 @@ def _priced(model: Model) -> str:
     return f"{model.name} ({model.model}: {prices} a million tokens in and out)"
 
 
-def _create_run(client: Client, **wanted: Any) -> Run:
-    """Start the Run. An interrupt meanwhile cancels it, even if the answer did not arrive: the key finds it again."""
-    key = uuid.uuid4().hex
+def _run_to_its_end(session: Session, options: Options, name: str, wanted: Mapping[str, Any]) -> Run:
+    """Start a Run and follow it. An interrupt cancels it, so that no work continues unseen, even if the answer of its
+    start did not arrive: the key finds it again."""
+    client, key, run = session.client, uuid.uuid4().hex, None
     try:
-        return client.create_run(**wanted, key=key)
-    except Interrupted:
-        with contextlib.suppress(WarpwrightError):
-            client.cancel_run(client.create_run(**wanted, key=key).id)
-        raise
-
-
-def _follow(session: Session, run: Run, seconds: float | None, *, quiet: bool) -> Run:
-    """Follow a Run to its end. An interrupt cancels it first, so that no work continues unseen."""
-    try:
-        with ProgressDisplay(err, seconds=seconds, quiet=quiet) as display:
-            for event in session.client.follow(run.id, check=session.check):
+        run = client.create_run(**wanted, key=key)
+        say(f"{run.id}: optimising {name} on {options.device}; watch it at {client.url}/runs/{run.id}")
+        _announce_wait(session, kind_of(options.device))
+        with ProgressDisplay(err, seconds=wanted["budget"].get("wall_s"), quiet=options.json) as display:
+            for event in client.follow(run.id, check=session.check):
                 display.show(event)
     except Interrupted:
-        with contextlib.suppress(WarpwrightError):
-            session.client.cancel_run(run.id)
+        try:
+            run = run or client.create_run(**wanted, key=key)
+            client.cancel_run(run.id)
             say(f"{run.id} is cancelled. Its results are kept: warpwright download {run.id}")
+        except WarpwrightError as error:
+            say(f"the run could not be cancelled: {error}")
         raise
-    return session.client.get_run(run.id)
+    return client.get_run(run.id)
 
 
 def _download(client: Client, summary: Summary, path: Path) -> Path | None:

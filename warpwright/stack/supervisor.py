@@ -1,8 +1,9 @@
 """The embedded stack: Valkey, the API and the workers as child processes on free loopback ports.
 
 `with Stack(folder) as stack: Client(stack.url)`. The processes are the same programs as in production
-(`python -m service`, `python -m workers QUEUE`), configured through WARPWRIGHT_* variables. One thread starts them,
-restarts those that die, and stops them. They die with this process, however it ends (see `die_with_parent`).
+(`python -m service`, `python -m workers QUEUE`), configured through WARPWRIGHT_* variables. A nursery forks them, so
+that their packages are imported once. One thread starts them, restarts those that die, and stops them. They die with
+this process, however it ends (see `die_with_parent`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from warpwright import paths
 from warpwright.api import Client
 from warpwright.errors import Missing, StackFailed, WarpwrightError
 from warpwright.stack import children
-from warpwright.stack.children import Child
+from warpwright.stack.children import Child, Nursery
 from warpwright.stack.data_folder import DataFolder
 from warpwright.stack.valkey import Valkey, find_server
 
@@ -39,16 +39,22 @@ RESTART_WINDOW_S = 60.0
 BUILDERS = frozenset({"build", "gpu-build"})
 MOST_BUILDERS = 4
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+SHARED_MODULES = ("service.app", "service.server", "workers.app", "celery.apps.worker", "celery.worker.consumer")
+"""What the programs of the stack import, for seconds; the nursery imports it once."""
 TIMING_PART = "worker-cpu"
 """The part that may use every processor; the others keep off the judge's core."""
 
 
 @dataclass(slots=True)
 class Part:
-    """One program of the stack. It is restarted when it dies, up to a limit."""
+    """One program of the stack. It is restarted when it dies, up to a limit.
+
+    The nursery forks one that has a `module`; `command` are its arguments then.
+    """
 
     name: str
     command: Sequence[str]
+    module: str = ""
     stdin: bytes | None = None
     child: Child | None = None
     deaths: list[float] = field(default_factory=list)
@@ -111,6 +117,7 @@ class Stack:
         self._logs = folder.path / "logs"
         self._valkey = Valkey.choose()
         self._parts: list[Part] = []
+        self._nursery: Nursery | None = None
         self._failure: WarpwrightError | None = None
         self._up, self._stopping = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._supervise, name="stack", daemon=True)
@@ -162,19 +169,29 @@ class Stack:
             self._up.set()
             running = [part.child for part in reversed(self._parts) if part.child is not None]
             children.stop([child for child in running if child.name != "valkey"], grace_s=GRACE_S)
+            if self._nursery is not None:
+                self._nursery.close(grace_s=GRACE_S)
             children.stop([child for child in running if child.name == "valkey"], grace_s=GRACE_S)
             shutil.rmtree(self._run_dir, ignore_errors=True)
 
     def _start(self) -> None:
         shutil.rmtree(self._run_dir, ignore_errors=True)
         self._run_dir.mkdir(mode=0o700)
+        self._open_nursery()  # it imports while Valkey starts
         self._start_valkey()
-        api = self._launch(Part("api", [sys.executable, "-m", "service"]))
+        api = self._launch(Part("api", [], module="service"))
         for name in self._workers:  # now, not after the API: they wait for its schema themselves
             for number in range(1, workers_for(name) + 1):
                 part = f"worker-{name}" + (f"-{number}" if number > 1 else "")
-                self._launch(Part(part, [sys.executable, "-m", "workers", name]))
+                self._launch(Part(part, [name], module="workers"))
         self._await_api(api)
+
+    def _open_nursery(self) -> Nursery:
+        """Return the nursery, a new one if there is none or it died."""
+        if self._nursery is None or not self._nursery.alive():
+            log = self._logs / "nursery.log"
+            self._nursery = Nursery(SHARED_MODULES, log=log, env=self._environment(), cwd=paths.checkout())
+        return self._nursery
 
     def _start_valkey(self) -> None:
         server = str(find_server())
@@ -223,15 +240,14 @@ class Stack:
         log = self._logs / f"{part.name}.log"
         if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
             log.replace(log.with_suffix(".log.1"))
-        child = children.start(
-            part.name,
-            part.command,
-            log=log,
-            env=self._environment(),
-            cwd=paths.checkout(),
-            stdin=part.stdin,
-            cpus=() if part.name == TIMING_PART else shared_cpus(),
-        )
+        cpus = () if part.name == TIMING_PART else shared_cpus()
+        env = self._environment()
+        if part.module:
+            child = self._open_nursery().start(part.name, part.module, part.command, log=log, env=env, cpus=cpus)
+        else:
+            child = children.start(
+                part.name, part.command, log=log, env=env, cwd=paths.checkout(), stdin=part.stdin, cpus=cpus
+            )
         part.child = child
         if part not in self._parts:
             self._parts.append(part)

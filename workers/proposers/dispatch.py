@@ -6,7 +6,6 @@ from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
 from runtime.settings import Settings
 from synthesis import Unsupported
-from synthesis.dispatch.source import REFERENCE, write_dispatch
 from workers.proposers.base import Request, candidate, none
 
 
@@ -17,6 +16,8 @@ class DispatchProposer:
         del settings
 
     def propose(self, request: Request) -> ProposalResult:
+        from synthesis.dispatch.source import REFERENCE, write_dispatch  # noqa: PLC0415  it imports for a second
+
         work = request.work
         choices = work.hint.get("kernels")
         if not work.parents or not isinstance(choices, dict):
