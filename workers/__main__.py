@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from celery.platforms import SecurityWarning
 from sqlalchemy.exc import OperationalError
@@ -93,13 +94,15 @@ def run_one(kind: str) -> int:
 
         sweeper = threading.Thread(target=sweep_until, args=(context(), stop), name="sweeper", daemon=True)
         sweeper.start()
+    pool: dict[str, Any] = {"pool_cls": "solo"}
+    if kind == "propose":
+        pool = {"pool_cls": "threads", "concurrency": settings().propose_threads}
     # Celery warns of pickle when run as root, but all messages are JSON and hold only a queue's name.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     try:
         # Not `worker_main`: Celery's command line imports for a second what only a terminal needs.
         worker = app.Worker(
-            queues=[QUEUE_OF[kind]], hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}", quiet=True,
-            pool_cls="threads" if kind == "propose" else "solo", concurrency=settings().propose_threads,
+            queues=[QUEUE_OF[kind]], hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}", quiet=True, **pool,
             loglevel=settings().log_level, without_gossip=True, without_mingle=True, without_heartbeat=True,
         )  # fmt: skip
         worker.start()

@@ -141,6 +141,7 @@ def test_cases_are_prepared_ahead_once(judge: Judge) -> None:
     assert not judge.check_stage.prepare_ahead(one)
 
 
+@pytest.mark.clock  # a look is so short that a busy machine may leave it undecided
 def test_what_is_clearly_slower_ends_after_a_look(judge: Judge) -> None:
     one = problem()
     early = replace(eager_only(judge, one), pending=("compile",))
@@ -156,21 +157,23 @@ def test_what_is_clearly_slower_ends_after_a_look(judge: Judge) -> None:
     assert list(found.evidence["correctness"]["checked_calls"]) == ["small"]
 
 
+@pytest.mark.clock  # a look is so short that a busy machine may leave it undecided
 def test_what_is_clearly_slower_than_the_best_so_far_ends_after_a_look(judge: Judge) -> None:
     one = problem()
     baseline = eager_only(judge, one)
     best = {workload.name: 1000.0 for workload in one.workloads}
     found = judge.judge(one, forward("return right(x, self.weight)"), baseline, quick=True, best=best)
     assert found.verdict is Verdict.PASSED
-    assert found.evidence["look"]
+    assert found.evidence.get("look"), found
     assert found.reason.endswith("the fastest baseline; the best so far has 1000.00x")
 
 
+@pytest.mark.clock  # a look is so short that a busy machine may leave it undecided
 def test_a_best_that_is_slower_than_the_baseline_is_told_as_it_is(judge: Judge) -> None:
     one = problem()
     best = {workload.name: 0.77 for workload in one.workloads}
     found = judge.judge(one, forward(*SLOW), eager_only(judge, one), quick=True, best=best)
-    assert found.evidence["look"]
+    assert found.evidence.get("look"), found
     assert found.reason.endswith("the fastest baseline; the best so far has 0.77x")
 
 
