@@ -129,7 +129,7 @@ class Session:
             made = getattr(self.module, request["class"])(*arguments)
         if not isinstance(made, torch.nn.Module):
             raise InvalidModule(f"{request['class']} is not a torch.nn.Module")
-        self.other = self.model if request["beside"] else None
+        self.other = self.model
         self.model = made.to(device).train(bool(request["train"]))
         self.call = self.model
         return self.describe(request, fds)

@@ -112,18 +112,10 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         if mode != "looped":
             w.emit(f"column_inside = {COLUMN_INSIDE}")
         w.emit("inside = row_inside & column_inside")
-        for store in sorted(kernel.stores, key=lambda store: w.phase(store.value)):  # what waits for no row is written
+        for store in sorted(kernel.stores, key=lambda store: w.phase(store.value)):  # those before a reduction first
             _store(w, store)
     name = f"{kernel.name}_{mode}"
-    constants = [
-        "ROWS",
-        "BLOCK",
-        "EVEN",
-        "WHOLE",
-        "EVICT",
-        "INDEX",
-        *(["STAGES"] if mode in ("looped", "streamed") else []),
-    ]
+    constants = [*OF_PART, "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     needed = needed_by_rows(kernel)
     text = "\n".join([jit(sizes, needed), f"def {name}({parameters}):", *w.lines])
@@ -134,7 +126,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
 ROW_INSIDE = "tl.full({shape}, True, tl.int1) if EVEN else row < row_count"
 # The compiler drops masks that are true everywhere, and with them the doubt whether loads may be vectors.
 COLUMN_INSIDE = "tl.full([1, BLOCK], True, tl.int1) if WHOLE else j < n"
-OF_PART = ("ROWS", "BLOCK", "EVEN", "WHOLE")  # constants of each kernel that shares a launch
+OF_PART = ("ROWS", "BLOCK", "EVEN", "WHOLE")  # constants that each kernel of a shared launch has for itself
 PROGRAM = "    program = tl.program_id(0).to(INDEX)\n"
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from warpwright import paths
 from warpwright.errors import StackFailed
 from warpwright.stack import children
 from warpwright.stack.children import Child, Nursery
+from warpwright.stack.supervisor import SHARED_MODULES
 
 PROGRAM = "tests.support.nursery_program"
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(paths.checkout())}
@@ -70,6 +72,15 @@ def test_a_program_is_stopped_as_any_other_child(nursery: Nursery, tmp_path: Pat
         child.process.wait(0.0)
     children.stop([child], grace_s=10.0)
     assert child.process.returncode == -signal.SIGTERM
+
+
+def test_what_the_stack_shares_starts_no_thread() -> None:
+    """A fork would not have it."""
+    code = "import importlib, sys, threading\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
+    code += "sys.exit(threading.active_count() - 1)"
+    subprocess.run(
+        [sys.executable, "-c", code, *SHARED_MODULES], cwd=paths.checkout(), env=ENVIRONMENT, check=True, timeout=90
+    )
 
 
 def test_programs_die_with_their_nursery(nursery: Nursery, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ IMPORTED_S = 60.0
 
 
 class Process(Protocol):
-    """What is needed of a process that we started; `subprocess.Popen` has it."""
+    """Declare the parts of `subprocess.Popen` that a child needs."""
 
     pid: int
     returncode: int | None
@@ -79,12 +79,10 @@ def start(
     Output is appended to `log`. `stdin` is written and closed; it can hold what must not show in the process list.
     `cpus` are the processors that it may use; empty means those of this process.
     """
-    options = [str(os.getpid()), str(int(signal.SIGKILL)), ",".join(map(str, sorted(cpus)))]
-    tied = [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), *options, *command]
     with log.open("ab") as file:
         begins = file.tell()
         process = subprocess.Popen(
-            tied,
+            _tied(command, cpus),
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -98,6 +96,12 @@ def start(
     return Child(name=name, process=process, log=log, log_begins=begins)
 
 
+def _tied(command: Sequence[str], cpus: Collection[int] = ()) -> list[str]:
+    """Return a command that starts this one on those processors, and has the kernel kill it with this process."""
+    options = [str(os.getpid()), str(int(signal.SIGKILL)), ",".join(map(str, sorted(cpus)))]
+    return [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), *options, *command]
+
+
 class Nursery:
     """A process that has imported `modules` and forks programs. They die with it, and it with this process.
 
@@ -105,10 +109,10 @@ class Nursery:
     """
 
     def __init__(self, modules: Sequence[str], *, log: Path, env: Mapping[str, str], cwd: Path) -> None:
-        command = [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), str(os.getpid()), str(int(signal.SIGKILL)), ""]
+        command = [sys.executable, "-m", "runtime.nursery", *modules]
         with log.open("ab") as file:
             self._process = subprocess.Popen(
-                [*command, sys.executable, "-m", "runtime.nursery", *modules],
+                _tied(command),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
                 env=dict(env), cwd=cwd, start_new_session=True,
             )  # fmt: skip
