@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
 import torch
 
 from evaluator.oracle.oracle import Oracle
@@ -86,3 +89,21 @@ def test_one_number_is_refused_for_an_error_and_not_by_chance(judge: Judge) -> N
     wrong = [scale_after_product(*call) * 1.05 for call in calls]
     passed = [one.targets[0].compare(y, one.limits[0]) is None for one, y in zip(found, wrong, strict=True)]
     assert sum(passed) < len(calls) / 2
+
+
+@pytest.mark.parametrize(("runs_s", "slowest_s"), [((20.0, 0.002), 0.002), ((20.0, 19.0), 19.0), ((0.5,), 0.5)])
+def test_a_long_call_is_timed_twice_before_it_counts(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, runs_s: tuple[float, ...], slowest_s: float
+) -> None:
+    """A machine that stands still for seconds must not give an endless loop its ten minutes."""
+    readings = iter([reading for took_s in runs_s for reading in (0.0, took_s)])
+    problem = read_problem(COUNTER, "stood_still")
+    with judge.session.references.start(problem) as reference:
+        oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(0))
+        made = oracle.inputs()
+        monkeypatch.setattr("evaluator.oracle.oracle.time", SimpleNamespace(perf_counter=lambda: next(readings)))
+        results = oracle.try_calls(made.tree, [made.tensors])
+    assert results is not None
+    assert torch.equal(results[0][1][0], made.tensors[0])
+    assert oracle.slowest_call_s == slowest_s
+    assert list(readings) == []
