@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import torch
@@ -40,7 +41,7 @@ def test_an_honest_cpp_candidate_passes_with_times_and_ratios(judge: Judge) -> N
 
 @pytest.mark.parametrize(
     ("ending", "words"),
-    [("while len(x): pass", "not done within 0.5 s, when it was in line {}"), ("os.abort()", "its process")],
+    [("while len(x): pass", r"not done within [\d.]+ s, when it was in line {}$"), ("os.abort()", "its process")],
 )
 def test_what_hangs_or_dies_is_told_where(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, ending: str, words: str
@@ -50,7 +51,7 @@ def test_what_hangs_or_dies_is_told_where(
     line = next(number for number, text in enumerate(one.source.splitlines(), 1) if text.strip() == ending)
     found = verdict(judge, one)
     assert found.verdict in (Verdict.TIMEOUT, Verdict.RUNTIME_ERROR)
-    assert words.format(line) in found.reason
+    assert re.search(words.format(line), found.reason)  # a slow reference widens the limit
     assert (found.evidence["line"], found.evidence["source_line"]) == (line, ending)
 
 
