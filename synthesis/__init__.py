@@ -6,10 +6,21 @@ draft = propose(graphs, DeviceKind.CPU, number=0)          # pure: graph -> sour
 
 from __future__ import annotations
 
+from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
 from synthesis.errors import SynthesisError, TraceError, Unsupported
 from synthesis.graph.aten import Graph, read_reply
 from synthesis.strategies import propose
 from synthesis.tuning import vary
 
-__all__ = ["Draft", "Graph", "SynthesisError", "TraceError", "Unsupported", "propose", "read_reply", "vary"]
+__all__ = [
+    "Draft",
+    "Graph",
+    "Processor",
+    "SynthesisError",
+    "TraceError",
+    "Unsupported",
+    "propose",
+    "read_reply",
+    "vary",
+]

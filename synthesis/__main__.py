@@ -10,10 +10,13 @@ import argparse
 import sys
 from pathlib import Path
 
+import torch
+
 from evaluator.errors import ProblemError
 from evaluator.problem import read_problem
 from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
+from synthesis.cpp.processor import Processor
 from synthesis.errors import TraceError, Unsupported
 from synthesis.graph.capture import capture
 from synthesis.strategies import propose, sequence
@@ -30,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads that kernels may use")
     options = parser.parse_args(arguments)
     kind = DeviceKind(options.device)
+    processor = Processor(options.threads, wide=torch.backends.cpu.get_cpu_capability() == "AVX512")
     try:
         problem = read_problem(options.problem.read_bytes(), options.problem.stem)
         with ChildPool(DeviceKind.CPU) as pool:
@@ -39,10 +43,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         if options.list:
-            for number, draft in enumerate(sequence(graphs, kind, options.seed, options.threads)):
+            for number, draft in enumerate(sequence(graphs, kind, options.seed, processor)):
                 print(number, draft.language, draft.strategy, dict(draft.configuration))
             return 0
-        chosen = propose(graphs, kind, number=options.number, seed=options.seed, threads=options.threads)
+        chosen = propose(graphs, kind, number=options.number, seed=options.seed, processor=processor)
     except Unsupported as error:
         print(error, file=sys.stderr)
         return 1

@@ -10,6 +10,7 @@ from evaluator.types import DeviceKind, Language
 from synthesis.blocks.estimate import Shape, ranked_products, shapes_of
 from synthesis.blocks.rewrite import use_blocks
 from synthesis.cpp.module import write_module as write_cpp
+from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
@@ -52,14 +53,14 @@ def _planned(program: Program, stored: Iterable[Node] = ()) -> tuple[Plan, Plann
     return plan, planner
 
 
-def _cpp(keep: bool, title: str, *, parallel: bool = False, products: bool = False) -> Write:
+def _cpp(processor: Processor, keep: bool, title: str, *, parallel: bool = False, products: bool = False) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         program = read_program(graphs, without)
         stored = write_out_products(program) if products else []
         if products and not stored:
             raise Unsupported("no products of few rows")
         plan, planner = _planned(program, stored)
-        source = write_cpp(plan, planner, keep=keep, title=title, parallel=parallel)
+        source = write_cpp(plan, planner, processor, keep=keep, title=title, parallel=parallel)
         if parallel and "#pragma omp" not in source:
             raise Unsupported("one row with reductions: nothing that threads could share")
         return source
@@ -79,6 +80,7 @@ def _write(strategy: Strategy, graphs: Mapping[str, Graph]) -> str:
 
 CPU_FIRSTS: tuple[Configuration, ...] = (
     {},
+    {"KEEP_IN_OUTPUT": 1},
     {"VECTOR": 16},
     {"VECTOR": 16, "UNROLL": 2},
     {"UNROLL": 2},
@@ -87,56 +89,80 @@ CPU_FIRSTS: tuple[Configuration, ...] = (
     {"PREFETCH": 2048},
 )
 PRODUCT_NOTES = "Products of few rows are sums of ours: weights are read once, by several sums at a time."
-CPU = (
-    Strategy(
-        "products of few rows, fused rows",
-        PRODUCT_NOTES,
-        Language.CPP,
-        _cpp(True, "Products of few rows and fused rows in C++ for one thread.", products=True),
-        CPU_FIRSTS,
-        lead=2,
-    ),
-    Strategy(
-        "fused rows, costly values kept",
-        "Each row is gone over in cached passes; exponentials and the like are computed once and kept.",
-        Language.CPP,
-        _cpp(True, "Fused rows in C++ for one thread; what a later pass needs is kept in the cache."),
-        CPU_FIRSTS,
-    ),
-    Strategy(
-        "fused rows, recomputed",
-        "As above, but every pass computes what it needs from the inputs again.",
-        Language.CPP,
-        _cpp(False, "Fused rows in C++ for one thread; each pass computes what it needs from its inputs."),
-        ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
-    ),
-)
-THREADED = (
-    Strategy(
-        "products of few rows, fused rows, shared among threads",
-        PRODUCT_NOTES,
-        Language.CPP,
-        _cpp(True, "Products of few rows and fused rows in C++, shared among threads.", parallel=True, products=True),
-        CPU_FIRSTS,
-        lead=2,
-    ),
-    Strategy(
-        "fused rows shared among threads, costly values kept",
-        "Threads share the rows; each row is gone over in cached passes, and exponentials and the like are kept.",
-        Language.CPP,
-        _cpp(
-            True, "Fused rows in C++, shared among as many threads as torch has; costly values are kept.", parallel=True
+
+
+def _of_one_thread(processor: Processor) -> tuple[Strategy, ...]:
+    """Return the ways to write C++ for one thread."""
+    return (
+        Strategy(
+            "products of few rows, fused rows",
+            PRODUCT_NOTES,
+            Language.CPP,
+            _cpp(processor, True, "Products of few rows and fused rows in C++ for one thread.", products=True),
+            CPU_FIRSTS,
+            lead=2,
         ),
-        CPU_FIRSTS,
-    ),
-    Strategy(
-        "fused rows shared among threads, recomputed",
-        "As above, but every pass computes what it needs from the inputs again.",
-        Language.CPP,
-        _cpp(False, "Fused rows in C++, shared among as many threads as torch has; each pass computes.", parallel=True),
-        ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
-    ),
-)
+        Strategy(
+            "fused rows, costly values kept",
+            "Each row is gone over in cached passes; exponentials and the like are computed once and kept.",
+            Language.CPP,
+            _cpp(processor, True, "Fused rows in C++ for one thread; what a later pass needs is kept in the cache."),
+            CPU_FIRSTS,
+        ),
+        Strategy(
+            "fused rows, recomputed",
+            "As above, but every pass computes what it needs from the inputs again.",
+            Language.CPP,
+            _cpp(
+                processor, False, "Fused rows in C++ for one thread; each pass computes what it needs from its inputs."
+            ),
+            ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
+        ),
+    )
+
+
+def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
+    """Return the ways to write C++ whose rows threads share."""
+    return (
+        Strategy(
+            "products of few rows, fused rows, shared among threads",
+            PRODUCT_NOTES,
+            Language.CPP,
+            _cpp(
+                processor,
+                True,
+                "Products of few rows and fused rows in C++, shared among threads.",
+                parallel=True,
+                products=True,
+            ),
+            CPU_FIRSTS,
+            lead=2,
+        ),
+        Strategy(
+            "fused rows shared among threads, costly values kept",
+            "Threads share the rows; each row is gone over in cached passes, and exponentials and the like are kept.",
+            Language.CPP,
+            _cpp(
+                processor,
+                True,
+                "Fused rows in C++, shared among as many threads as torch has; costly values are kept.",
+                parallel=True,
+            ),
+            CPU_FIRSTS,
+        ),
+        Strategy(
+            "fused rows shared among threads, recomputed",
+            "As above, but every pass computes what it needs from the inputs again.",
+            Language.CPP,
+            _cpp(
+                processor,
+                False,
+                "Fused rows in C++, shared among as many threads as torch has; each pass computes.",
+                parallel=True,
+            ),
+            ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
+        ),
+    )
 
 
 def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
@@ -293,17 +319,23 @@ CUDA = (
 )
 
 
-def strategies(kind: DeviceKind, threads: int = 1) -> tuple[Strategy, ...]:
+def strategies(kind: DeviceKind, processor: Processor) -> tuple[Strategy, ...]:
     if kind is DeviceKind.CUDA:
         return CUDA
-    return (*THREADED, *CPU) if threads > 1 else CPU  # small work is faster on one
+    shared = _of_threads(processor) if processor.threads > 1 else ()
+    return (*shared, *_of_one_thread(processor))  # small work is faster on one
 
 
-def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int, threads: int = 1) -> Iterator[Draft]:
-    """Yield every Draft in the order of proposing, without repetitions."""
+def sequence(
+    graphs: Mapping[str, Graph], kind: DeviceKind, seed: int, processor: Processor | None = None
+) -> Iterator[Draft]:
+    """Yield every Draft in the order of proposing, without repetitions.
+
+    C++ is for `processor`, by default one thread without AVX-512.
+    """
     seen: set[str] = set()
     written: list[tuple[Strategy, str]] = []
-    for strategy in strategies(kind, threads):
+    for strategy in strategies(kind, processor or Processor()):
         try:
             source = _write(strategy, graphs)
         except Unsupported:
@@ -390,18 +422,18 @@ def propose(
     number: int,
     seed: int = 0,
     tried: Collection[str] = (),
-    threads: int = 1,
+    processor: Processor | None = None,
 ) -> Draft | None:
     """Return the Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
 
-    With several CPU `threads` there are kernels whose rows they share. `tried` holds sources or Candidate hashes that
-    are not to be proposed again. None when nothing is left. Raise Unsupported where the synthesiser has no kernel for
-    the reference.
+    C++ is for `processor`; where it has several threads, there are kernels whose rows they share. `tried` holds sources
+    or Candidate hashes that are not to be proposed again. None when nothing is left. Raise Unsupported where the
+    synthesiser has no kernel for the reference.
     """
     kind = DeviceKind(device_kind)
-    drafts = list(sequence(graphs, kind, seed, threads))
+    drafts = list(sequence(graphs, kind, seed, processor))
     if not drafts:
-        _write(strategies(kind)[-1], graphs)  # says why
+        _write(strategies(kind, Processor())[-1], graphs)  # says why
         raise Unsupported("no strategy fits this reference")
     known = set(tried)
     left = [d for d in drafts[min(number, len(drafts)) :] if d.source not in known and d.hash not in known]

@@ -25,6 +25,7 @@ import torch
 from bench.synthesis import module_from_file
 from evaluator.timing.stats import ratio_interval
 from evaluator.types import DeviceKind
+from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.strategies import sequence
@@ -100,7 +101,8 @@ def measure(path: Path, threads: int, most: int, count: int, modes: Sequence[str
     source = path.read_text(encoding="utf-8")
     shown = shown_sizes(source)
     try:
-        drafts = list(islice(sequence(checking.graphs(source, shown), DeviceKind.CPU, 0, threads), most))
+        processor = Processor(threads, wide=torch.backends.cpu.get_cpu_capability() == "AVX512")
+        drafts = list(islice(sequence(checking.graphs(source, shown), DeviceKind.CPU, 0, processor), most))
     except Unsupported as error:
         drafts, why = [], str(error)
     else:

@@ -13,7 +13,6 @@ from synthesis.graph.sizes import Affine, Size
 from synthesis.kernel import Kernel, Store, rebuild
 
 COLUMNS = 4
-SUMS = 16  # that registers hold, vectors of what they read aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +26,9 @@ class Jam:
     sums: int
 
 
-def find_jam(kernel: Kernel) -> Jam | None:
-    """Return how rows of a kernel share what they load; None where they do not, or are more than sums of one pass."""
+def find_jam(kernel: Kernel, most: int) -> Jam | None:
+    """Return how rows of a kernel share what they load, in at most so many vectors of sums; None where they do not, or
+    are more than sums of one pass."""
     sums = [e for e in kernel.exprs() if e.op == "reduce"]
     loads = [e.data[1] for e in kernel.exprs() if e.op == "load" and e.full]
     plain = sums and all(e.data == "sum" for e in sums) and not any(e.op == "cat" for e in kernel.exprs())
@@ -40,7 +40,7 @@ def find_jam(kernel: Kernel) -> Jam | None:
     column = max(sharing, key=lambda loop: max(loop[1].values))
     row = next((loop for loop in sharing if loop is not column), None)
     apart = tuple(loop for loop in kernel.outer if loop not in (column, row))
-    rows = max(1, SUMS // (COLUMNS * len(sums))) if row is not None else 1
+    rows = max(1, most // (COLUMNS * len(sums))) if row is not None else 1
     return Jam(apart, column, row, rows, len(sums))
 
 

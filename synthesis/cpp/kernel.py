@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from synthesis.cpp.cat import find_breaks
 from synthesis.cpp.jam import COLUMNS, Jam, find_jam, several, shifts_of, unroll
+from synthesis.cpp.processor import Processor
 from synthesis.cpp.row import TYPES, Slot, Writer
 from synthesis.cpp.sweep import Pass, is_dense_float, write_sweep
 from synthesis.errors import Unsupported
@@ -77,7 +78,7 @@ def _assign_slots(w: Writer) -> None:
                 scratch += 1
 
 
-def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKernel:
+def write_kernel(kernel: Kernel, processor: Processor, *, keep: bool, parallel: bool = False) -> CppKernel:
     """Write a kernel in C++. With `keep`, costly values that a later pass needs are kept.
 
     With `parallel`, threads share the rows, or the parts of a single row without reductions. Raise Unsupported.
@@ -85,7 +86,7 @@ def write_kernel(kernel: Kernel, *, keep: bool, parallel: bool = False) -> CppKe
     for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
         if node.dtype not in TYPES:
             raise Unsupported(f"{node.dtype} in C++")
-    if (jam := find_jam(kernel)) is not None:
+    if (jam := find_jam(kernel, processor.sums)) is not None:
         return _write_jammed(kernel, jam, parallel=parallel)
     w = _writer(kernel, keep)
     _assign_slots(w)

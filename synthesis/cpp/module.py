@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from synthesis.cpp.kernel import CppKernel, write_kernel
 from synthesis.cpp.prelude import prelude
+from synthesis.cpp.processor import Processor
 from synthesis.graph.nodes import Node, Program
 from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel
@@ -14,15 +15,16 @@ from synthesis.plan import Plan, Planner
 from synthesis.reference import model_parts
 from synthesis.shares import library_calls, told
 
+SHORT_ROW = 64  # elements
 TUNABLES: dict[str, list[int]] = {
-    "VECTOR": [8, 16, 4],
-    "UNROLL": [4, 1, 2, 8],
     "STREAM_STORES": [0, 1],
     "PREFETCH": [0, 512, 2048, 8192],
 }
 
 
-def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str, parallel: bool = False) -> str:
+def write_module(
+    plan: Plan, planner: Planner, processor: Processor, *, keep: bool, title: str, parallel: bool = False
+) -> str:
     """Write a C++ Candidate at the first value of each Tunable. Raise Unsupported."""
     program = plan.program
     host = Host(program, planner)
@@ -30,17 +32,24 @@ def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str, parall
     calls: set[int] = set()
     for step in plan.steps:
         if isinstance(step, Kernel):
-            kernels.append(write_kernel(step, keep=keep, parallel=parallel))
+            kernels.append(write_kernel(step, processor, keep=keep, parallel=parallel))
             _call_kernel(host, kernels[-1])
         else:
             calls.add(id(step))
             host.call(step)
     host.results()
-    tunables = dict(TUNABLES)
+    tunables = {"VECTOR": processor.vectors, "UNROLL": _unroll(plan), **TUNABLES}
     if any(k.kept for k in kernels):
         tunables["KEEP_IN_OUTPUT"] = [0, 1]
     config = {name: values[0] for name, values in tunables.items()}
     return _render(program, plan, host, kernels, tunables, config, title)
+
+
+def _unroll(plan: Plan) -> list[int]:
+    """Return how many vectors to take at a time, the first guess first: one where rows with reductions are short."""
+    rows = [s for s in plan.steps if isinstance(s, Kernel) and any(e.op == "reduce" for e in s.exprs())]
+    short = rows and all(n < SHORT_ROW for kernel in rows for n in kernel.length.values)
+    return [1, 4, 2, 8] if short else [4, 1, 2, 8]
 
 
 def _call_kernel(host: Host, kernel: CppKernel) -> None:

@@ -1,7 +1,7 @@
 """The C++ text that generated kernels share: vectors, masked tails, accumulators, and float32 mathematics.
 
 The functions are accurate to one or two units in the last place and let NaN and infinities through: polynomials after
-Cephes (S. Moshier: log, tanh, expm1's range) and N. Juffa (erf). Only what a kernel uses is emitted.
+Cephes (S. Moshier: log, tanh, sine, expm1's range) and N. Juffa (erf). Only what a kernel uses is emitted.
 """
 
 # ruff: noqa: E501  the lines of C++ are as long as they are
@@ -20,6 +20,10 @@ CORE = r"""
 #include <immintrin.h>
 #endif
 
+#if VECTOR > 8 && !defined(__AVX512F__)                                // compilers take such vectors apart
+#undef VECTOR
+#define VECTOR 8
+#endif
 constexpr int W = VECTOR;                                              // floats in a vector
 typedef float V __attribute__((vector_size(4 * VECTOR)));              // values
 typedef int32_t M __attribute__((vector_size(4 * VECTOR)));            // masks (-1 or 0) and indices
@@ -36,15 +40,6 @@ INLINE M splat_mask(bool x) { return M{} - int32_t(x); }
 INLINE V fma(V a, V b, V c) { return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 #elif defined(__FMA__) && VECTOR == 8
 INLINE V fma(V a, V b, V c) { return (V)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
-#elif defined(__FMA__) && VECTOR == 16
-INLINE V fma(V a, V b, V c) {
-  for (int i = 0; i < 2; ++i) {
-    __m256 x, y, z;
-    std::memcpy(&x, (const char*)&a + 32 * i, 32); std::memcpy(&y, (const char*)&b + 32 * i, 32);
-    std::memcpy(&z, (const char*)&c + 32 * i, 32); x = _mm256_fmadd_ps(x, y, z); std::memcpy((char*)&a + 32 * i, &x, 32);
-  }
-  return a;
-}
 #else
 INLINE V fma(V a, V b, V c) { return a * b + c; }
 #endif
@@ -54,14 +49,24 @@ INLINE V fma(V a, float b, float c) { return fma(a, b - V{}, c - V{}); }
 INLINE M bits(V x) { return (M)x; }
 INLINE V value(M x) { return (V)x; }
 INLINE V load(Whole, const float* p) { V v; std::memcpy(&v, p, sizeof v); return v; }
+INLINE M lanes(Whole) { return M{} - 1; }
+INLINE M lanes(Tail t) { M v; for (int i = 0; i < W; ++i) v[i] = i; return v < int32_t(t.count); }
+INLINE void store(Whole, float* p, V v) { std::memcpy(p, &v, sizeof v); }
+#if defined(__AVX512F__) && VECTOR == 16                                // nothing behind a row is touched
+INLINE V load(Tail t, const float* p) { return (V)_mm512_maskz_loadu_ps((1u << t.count) - 1, p); }
+INLINE void store(Tail t, float* p, V v) { _mm512_mask_storeu_ps(p, (1u << t.count) - 1, (__m512)v); }
+#elif defined(__AVX__) && VECTOR == 8
+INLINE V load(Tail t, const float* p) { return (V)_mm256_maskload_ps(p, (__m256i)lanes(t)); }
+INLINE void store(Tail t, float* p, V v) { _mm256_maskstore_ps(p, (__m256i)lanes(t), (__m256)v); }
+#else
 INLINE V load(Tail t, const float* p) { V v{}; for (int i = 0; i < t.count; ++i) v[i] = p[i]; return v; }
+INLINE void store(Tail t, float* p, V v) { for (int i = 0; i < t.count; ++i) p[i] = v[i]; }
+#endif
 INLINE V load_ahead(Whole m, const float* p) {                         // with a hint to fetch what lies PREFETCH bytes on
   if constexpr (PREFETCH > 0) __builtin_prefetch((const char*)p + PREFETCH);
   return load(m, p);
 }
 INLINE V load_ahead(Tail t, const float* p) { return load(t, p); }
-INLINE void store(Whole, float* p, V v) { std::memcpy(p, &v, sizeof v); }
-INLINE void store(Tail t, float* p, V v) { for (int i = 0; i < t.count; ++i) p[i] = v[i]; }
 template <class T> INLINE void stream(T m, float* p, V v) { store(m, p, v); }
 #if defined(__AVX__)
 INLINE void stream(Whole m, float* p, V v) {                           // past the caches, where aligned
@@ -151,12 +156,8 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
   for (int i = 0; i < count; ++i) p[i * step] = v[i];
 }""",
     ),
-    "lanes": (
-        (),
-        "INLINE M lanes(Whole) { return M{} - 1; }\nINLINE M lanes(Tail t) { M v; for (int i = 0; i < W; ++i) v[i] = -int32_t(i < t.count); return v; }",
-    ),
     "Sum": (
-        ("lanes",),
+        (),
         """template <int N = UNROLL> struct Sum {                                  // float lanes, folded into a double
   V part[N] = {};
   template <class A, class U> void LAMBDA add(A m, U u, V v) {
@@ -180,7 +181,7 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
 };""",
     ),
     "Max": (
-        ("lanes", "select"),
+        ("select",),
         """template <int SIGN, bool NANS> struct Extremum {                        // maximum of SIGN * v; NANS: a NaN wins
   V part[UNROLL];
   M bad = {};
@@ -192,12 +193,12 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
     part[u] = part[u] > v ? part[u] : v;
   }
   float LAMBDA fold() {
+    V all = splat(-INF);
+    for (int u = 0; u < UNROLL; ++u) all = part[u] > all ? part[u] : all;
     float best = -INF;
-    for (int u = 0; u < UNROLL; ++u)
-      for (int i = 0; i < W; ++i) best = part[u][i] > best ? part[u][i] : best;
-    for (int i = 0; i < W && NANS; ++i)
-      if (bad[i]) best = std::numeric_limits<float>::quiet_NaN();
-    return SIGN * best;
+    int32_t any = 0;
+    for (int i = 0; i < W; ++i) { best = all[i] > best ? all[i] : best; any |= bad[i]; }
+    return NANS && any ? std::numeric_limits<float>::quiet_NaN() : SIGN * best;
   }
 };""",
     ),
@@ -206,16 +207,64 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
         (),
         "INLINE V vcopysign(V x, V sign) { return value((bits(x) & 0x7fffffff) | (bits(sign) & int32_t(0x80000000))); }",
     ),
-    "vsqrt": ((), "INLINE V vsqrt(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_sqrtf(x[i]); return x; }"),
+    "vsqrt": (
+        (),
+        """#if defined(__AVX512F__) && VECTOR == 16
+INLINE V vsqrt(V x) { return (V)_mm512_sqrt_ps((__m512)x); }
+#elif defined(__AVX__) && VECTOR == 8
+INLINE V vsqrt(V x) { return (V)_mm256_sqrt_ps((__m256)x); }
+#else
+INLINE V vsqrt(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_sqrtf(x[i]); return x; }
+#endif""",
+    ),
     "vrsqrt": (("vsqrt",), "INLINE V vrsqrt(V x) { return 1.0f / vsqrt(x); }"),
     "vmax": ((), "INLINE V vmax(V a, V b) { return ((a > b) | (a != a)) ? a : b; }"),
     "vmin": ((), "INLINE V vmin(V a, V b) { return ((a < b) | (a != a)) ? a : b; }"),
-    "vfloor": ((), "INLINE V vfloor(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_floorf(x[i]); return x; }"),
-    "vceil": ((), "INLINE V vceil(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_ceilf(x[i]); return x; }"),
-    "vround": ((), "INLINE V vround(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_rintf(x[i]); return x; }"),
-    "vtrunc": ((), "INLINE V vtrunc(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_truncf(x[i]); return x; }"),
-    "vsin": ((), "INLINE V vsin(V x) { for (int i = 0; i < W; ++i) x[i] = std::sin(x[i]); return x; }"),
-    "vcos": ((), "INLINE V vcos(V x) { for (int i = 0; i < W; ++i) x[i] = std::cos(x[i]); return x; }"),
+    "rounded": (
+        (),
+        """enum { NEAREST = 0, DOWN = 1, UP = 2, TO_ZERO = 3 };                   // as the processor numbers them
+template <int HOW> INLINE V rounded(V x) {
+#if defined(__AVX512F__) && VECTOR == 16
+  return (V)_mm512_roundscale_ps((__m512)x, HOW | 8);
+#elif defined(__AVX__) && VECTOR == 8
+  return (V)_mm256_round_ps((__m256)x, HOW | 8);
+#else
+  for (int i = 0; i < W; ++i)
+    x[i] = HOW == NEAREST ? __builtin_rintf(x[i]) : HOW == DOWN ? __builtin_floorf(x[i]) : HOW == UP ? __builtin_ceilf(x[i]) : __builtin_truncf(x[i]);
+  return x;
+#endif
+}""",
+    ),
+    "vfloor": (("rounded",), "INLINE V vfloor(V x) { return rounded<DOWN>(x); }"),
+    "vceil": (("rounded",), "INLINE V vceil(V x) { return rounded<UP>(x); }"),
+    "vround": (("rounded",), "INLINE V vround(V x) { return rounded<NEAREST>(x); }"),
+    "vtrunc": (("rounded",), "INLINE V vtrunc(V x) { return rounded<TO_ZERO>(x); }"),
+    "turned": (
+        ("vabs", "select"),
+        """INLINE V turned(V x, V k, int32_t ahead) {                             // sin(x + ahead pi / 2) for |x| <= 8192, k = whole(2 x / pi)
+  const V r = fma(k, 4.37113883e-8f, fma(k, -1.57079637050628662f, x)), z = r * r;
+  V s = fma(z, -1.9515295891e-4f, 8.3321608736e-3f);
+  s = fma(s, z, -1.6666654611e-1f);
+  s = fma(s * z, r, r);
+  V c = fma(z, 2.443315711809948e-5f, -1.388731625493765e-3f);
+  c = fma(c, z, 4.166664568298827e-2f);
+  c = fma(c * z, z, fma(z, -0.5f, 1.0f));
+  const M quarter = __builtin_convertvector(k, M) + ahead;
+  return value(bits(select((quarter & 1) != 0, c, s)) ^ ((quarter & 2) << 30));
+}
+template <int AHEAD> INLINE V sine(V x) {
+  const M far = ~(vabs(x) <= 8192.0f);                                 // infinite and NaN, too
+  int32_t any = 0;
+  for (int i = 0; i < W; ++i) any |= far[i];
+  if (__builtin_expect(any, 0)) {
+    for (int i = 0; i < W; ++i) x[i] = AHEAD ? std::cos(x[i]) : std::sin(x[i]);
+    return x;
+  }
+  return turned(x, fma(x, 0.636619772f, 12582912.0f) - 12582912.0f, AHEAD);
+}""",
+    ),
+    "vsin": (("turned",), "INLINE V vsin(V x) { return sine<0>(x); }"),
+    "vcos": (("turned",), "INLINE V vcos(V x) { return sine<1>(x); }"),
     "vpow": ((), "INLINE V vpow(V x, V y) { for (int i = 0; i < W; ++i) x[i] = std::pow(x[i], y[i]); return x; }"),
     "vatan2": (
         (),
@@ -351,6 +400,18 @@ INLINE V vexp(V x) {
   p = fma(p, s, 1.28379166e-1f);
   const V small = fma(p, x, x);
   return select(a > 0.927734375f, x != x ? x : large, small);
+}""",
+    ),
+    "one_plus_erf": (
+        ("vexp", "vabs", "select"),
+        """INLINE V one_plus_erf(V x) {                                           // 7.1.26 of Abramowitz and Stegun: off by 1.5e-7 at most
+  const V t = 1.0f / fma(vabs(x), 0.3275911f, 1.0f);
+  V p = fma(t, 1.061405429f, -1.453152027f);
+  p = fma(p, t, 1.421413741f);
+  p = fma(p, t, -0.284496736f);
+  p = fma(p, t, 0.254829592f);
+  const V beyond = p * t * vexp(-(x * x));
+  return select(x < 0.0f, beyond, 2.0f - beyond);
 }""",
     ),
     "vsigmoid": (("vexp",), "INLINE V vsigmoid(V x) { return 1.0f / (1.0f + vexp(-x)); }"),

@@ -101,10 +101,20 @@ class Sweep:
             return f"iota(j + {rest})"
         if expr.op in INFIX:
             a, b = expr.args
+            if expr.op == "add" and (x := self._of_one_plus_erf(a, b)) is not None:
+                w.pieces.add("one_plus_erf")
+                return f"one_plus_erf({self.vector(x)})"
             left, right = self.vector(a, bare=b.full), self.vector(b, bare=a.full)
             return f"{left} {INFIX[expr.op]} {right}"
         args = [self.vector(a) for a in expr.args]
         return self.call(expr, args)
+
+    def _of_one_plus_erf(self, a: Expr, b: Expr) -> Expr | None:
+        """Return x where the sum is erf(x) + 1, as in a GELU, and erf(x) is not kept from an earlier pass."""
+        one = b.op == "const" and b.type == "f" and b.data == 1
+        if not one or a.op != "erf" or not a.full or a.number in self.writer.slots:
+            return None
+        return a.args[0]
 
     def call(self, expr: Expr, a: list[str]) -> str:
         w = self.writer

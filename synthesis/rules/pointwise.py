@@ -190,8 +190,10 @@ def _elu(
 @rule("mish")
 def _mish(d: Decomposer, calls: Calls, x: Node) -> Node:
     b = d.build
-    soft = b.pointwise("log1p", b.pointwise("exp", x))
-    return b.pointwise("mul", x, b.pointwise("tanh", soft), dtype=d.dtype(calls))
+    # tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2); from e^20 on it is 1.
+    e = b.pointwise("exp", b.pointwise("minimum", x, 20.0))
+    n = b.pointwise("mul", e, b.pointwise("add", e, 2.0))
+    return b.pointwise("mul", x, b.pointwise("div", n, b.pointwise("add", n, 2.0)), dtype=d.dtype(calls))
 
 
 @rule("softplus")

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluator.types import DeviceKind, Language
+from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
 from tests.synthesis.checking import Pair, graphs, problem
@@ -32,7 +33,7 @@ POINTWISE = [
     "F.gelu(x, approximate='tanh')", "torch.tanh(x)", "F.relu(x)", "torch.where(x > 0.5, x, -1.0)", "x.clamp(-1, 1)", "x.clamp(min=0.1)",
     "x ** 2", "x ** 3", "x.abs() ** 0.5", "x.abs() ** 1.7", "torch.rsqrt(x * x + 1)", "x.abs().sqrt()", "torch.maximum(x, -x)",
     "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.selu(x) + F.mish(x)", "F.celu(x, 0.7)", "F.hardswish(x)",
-    "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
+    "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "(x * 1e4).sin() + (x * 3000).cos()", "torch.sin(x / (x > 2))", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
     "(x > 0) & (x < 1)", "(x > 0).float()", "x.isnan() | ~(x < 1)", "F.hardtanh(x) - F.relu6(x)", "torch.lerp(x, x * 2, 0.3)", "x.long()",
     "(x.long() & 15) + (x.long() >> 1)",
 ]  # fmt: skip
@@ -97,9 +98,10 @@ def two(formula: str, first: str, second: str) -> str:
 
 
 @functools.cache
-def drafts_of(source: str, count: int = 1, threads: int = 1) -> list[Draft]:
+def drafts_of(source: str, count: int = 1, threads: int = 1, *, wide: bool = False) -> list[Draft]:
     """Return the first drafts: there are hundreds."""
-    return list(itertools.islice(sequence(graphs(source, TWO), DeviceKind.CPU, 0, threads), count))
+    processor = Processor(threads, wide=wide)
+    return list(itertools.islice(sequence(graphs(source, TWO), DeviceKind.CPU, 0, processor), count))
 
 
 @functools.cache
@@ -107,8 +109,12 @@ def tuned() -> list[Draft]:
     """Return a few Configurations of each strategy in which every value of every tunable occurs. Wide vectors are
     unrolled least, since those take long to compile."""
     chosen = []
-    for strategy in sorted({draft.strategy for draft in drafts_of(TUNED, EVERY)}):
-        drafts = {tuple(sorted(d.configuration.items())): d for d in drafts_of(TUNED, EVERY) if d.strategy == strategy}
+    for strategy in sorted({draft.strategy for draft in drafts_of(TUNED, EVERY, wide=True)}):
+        drafts = {
+            tuple(sorted(d.configuration.items())): d
+            for d in drafts_of(TUNED, EVERY, wide=True)
+            if d.strategy == strategy
+        }
         names = [name for name, _ in next(iter(drafts))]
         values = {name: {dict(key)[name] for key in drafts} for name in names}
         ordered = {name: sorted(values[name], reverse=name == "VECTOR") for name in names}
@@ -185,8 +191,21 @@ def test_one_row_with_reductions_is_left_to_one_thread() -> None:
     assert not any("threads" in d.strategy or "#pragma omp" in d.source for d in drafts)
 
 
+def test_vectors_are_as_wide_as_the_processors() -> None:
+    """A compiler takes wider ones apart."""
+    for wide, widths in ((False, {4, 8}), (True, {4, 8, 16})):
+        assert {draft.configuration["VECTOR"] for draft in drafts_of(TUNED, EVERY, wide=wide)} == widths
+
+
+def test_short_rows_take_one_vector_at_a_time() -> None:
+    source = one("torch.softmax(x, -1)")
+    for n, expected in ((10, 1), (1000, 4)):
+        draft = next(sequence(graphs(source, [{"name": "a", "rows": 7, "n": n}]), DeviceKind.CPU, 0))
+        assert draft.configuration["UNROLL"] == expected
+
+
 def test_every_value_of_a_tunable_is_right() -> None:
-    drafts = drafts_of(TUNED, EVERY)
+    drafts = drafts_of(TUNED, EVERY, wide=True)
     assert len({d.source for d in drafts}) == len(drafts)
     assert {d.strategy for d in drafts} == {"fused rows, costly values kept", "fused rows, recomputed"}
     for draft in tuned():

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from evaluator.types import DeviceKind
+from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
 from synthesis.strategies import propose, sequence
 from tests.synthesis.checking import flat, graphs, module, problem
@@ -56,7 +57,8 @@ POWERS = "torch.exp(a0), torch.exp2(a0)"
 @functools.cache
 def of_width(floats: int) -> Draft:
     """Return the first draft of powers that computes with vectors of so many floats."""
-    drafts = sequence(graphs(problem(f"return {POWERS}", "torch.randn(rows, n)"), TWO), DeviceKind.CPU, 0)
+    traced = graphs(problem(f"return {POWERS}", "torch.randn(rows, n)"), TWO)
+    drafts = sequence(traced, DeviceKind.CPU, 0, Processor(wide=True))
     return next(draft for draft in drafts if draft.configuration["VECTOR"] == floats)
 
 

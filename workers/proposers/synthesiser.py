@@ -5,7 +5,7 @@ from __future__ import annotations
 from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
 from runtime.settings import Settings
-from synthesis import TraceError, Unsupported, propose
+from synthesis import Processor, TraceError, Unsupported, propose
 from workers.graphs import Graphs, shared
 from workers.proposers.base import Request, candidate, none
 
@@ -19,7 +19,7 @@ class SynthesiserProposer:
 
     def propose(self, request: Request) -> ProposalResult:
         """Return design `arm_number` of this Run, EXHAUSTED if there is none, or none for this reference."""
-        work = request.work
+        work, facts = request.work, request.work.device_facts
         try:
             graphs = self._graphs.of(work.problem, work.device_kind, request.deadline)
             draft = propose(
@@ -28,7 +28,7 @@ class SynthesiserProposer:
                 number=work.arm_number,
                 seed=work.run_seed,
                 tried=work.tried,
-                threads=int(work.device_facts.get("threads", 1)),
+                processor=Processor.of(int(facts.get("threads", 1)), facts.get("flags", ())),
             )
         except (TraceError, Unsupported) as error:
             return none(ProposalOutcome.EXHAUSTED, f"the synthesiser has nothing for this reference: {error}")

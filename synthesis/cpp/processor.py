@@ -1,0 +1,29 @@
+"""What C++ kernels are written for: the threads that they may use, and the width of the processor's vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A CPU that kernels run on. `wide`: it has AVX-512, vectors of 16 floats and 32 registers for them."""
+
+    threads: int = 1
+    wide: bool = False
+
+    @classmethod
+    def of(cls, threads: int, flags: Collection[str]) -> Processor:
+        """Return the Processor with these flags, as /proc/cpuinfo lists them."""
+        return cls(threads, wide="avx512f" in flags)
+
+    @property
+    def vectors(self) -> list[int]:
+        """Floats in a vector, the first guess first. Compilers take wider ones apart: that takes ten times as long."""
+        return [8, 16, 4] if self.wide else [8, 4]
+
+    @property
+    def sums(self) -> int:
+        """Vectors of sums that registers hold beside what is read."""
+        return 16 if self.wide else 8
