@@ -11,6 +11,7 @@ from evaluator.inputs import perturbations, values
 # A tensor is continuous if this share of this many elements are distinct.
 _SAMPLED_ELEMENTS, _DISTINCT_SHARE = 4096, 0.5
 _CHANCE_ZEROS_SHARE = 2**-20  # of random numbers are zero, at most
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _BLEND_SHARES = (1 / 64, 1 / 16)  # small, so that the spread of timed values stays nearly the recipe's
 
 
@@ -77,7 +78,7 @@ def mix(
             continue
         moved = _rolled(one, generator)
         if mask is not None:
-            moved = torch.where(_rolled(mask, generator), moved, _rolled(other, generator))
+            moved = _chosen(_rolled(mask, generator), moved, _rolled(other, generator))
         if blend:
             low, high = _BLEND_SHARES
             share = low + (high - low) * float(torch.rand((), generator=generator, device=generator.device))
@@ -85,6 +86,16 @@ def mix(
         moved = moved.reshape(one.shape)
         fresh.append(moved if one.is_contiguous() else values.copy_laid_out(one, moved))
     return tuple(fresh)
+
+
+def _chosen(mask: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return `torch.where` of three flat tensors. On a CPU that goes element by element, and bits go by vectors."""
+    if one.device.type != "cpu":
+        return torch.where(mask, one, other)
+    kind = _BITS[one.element_size()]
+    kept = mask.view(torch.int8).to(kind, copy=True).neg_()
+    bits = other.view(kind)
+    return kept.bitwise_and_(one.view(kind) ^ bits).bitwise_xor_(bits).view(one.dtype)
 
 
 def _rolled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
