@@ -19,6 +19,8 @@ Configuration = Mapping[str, Scalar]
 MAX_SOURCE = 400_000
 MAX_TUNABLES = 32
 MAX_VALUES = 64
+MAX_CHARACTERS = 200
+MAX_INTEGER = 2**63 - 1
 
 
 class TunablesError(ValueError):
@@ -104,11 +106,26 @@ def _literals(source: str) -> dict[str, ast.expr]:
 def _value(node: ast.expr, name: str) -> dict[str, object]:
     try:
         value = ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError, MemoryError, SyntaxError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, MemoryError, SyntaxError) as error:
         raise TunablesError(f"{name} must be a literal: {error}") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) and key for key in value):
         raise TunablesError(f"{name} must be a dict with names as keys")
+    values = (item for each in value.values() for item in (each if isinstance(each, list | tuple) else [each]))
+    if not all(map(_storable, value)) or not all(map(_storable, values)):
+        raise TunablesError(
+            f"{name} may hold text that UTF-8 can encode, of {MAX_CHARACTERS} characters, integers of 64 bits, "
+            "floats and booleans"
+        )
     return value
+
+
+def _storable(value: object) -> bool:
+    """Tell whether a value can be stored as JSON, or at least repeated in a message that refuses it."""
+    if isinstance(value, str):
+        return len(value) <= MAX_CHARACTERS and not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value)
+    if isinstance(value, int):
+        return abs(value) <= MAX_INTEGER
+    return not isinstance(value, list | tuple | dict | set)
 
 
 def _checked_tunables(value: dict[str, object]) -> dict[str, tuple[Scalar, ...]]:

@@ -28,6 +28,7 @@ from runtime.queues import BUILDS, DEVICES, PROPOSE
 from workers.context import Context
 from workers.errors import StepFailed
 from workers.handlers import HANDLERS, Settle
+from workers.handlers.base import PaidSettle
 from workers.lease import Lease
 
 REGISTER_EVERY_S = 300.0
@@ -95,7 +96,7 @@ def run_job(context: Context, job: Job) -> None:
             log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
             return
         # After the last renewal: one that came after the settlement would take the lease for lost, and kill the judge.
-        nudges = _settle(context, job, _with_accounting(job, settle))
+        nudges = _settle(context, job, settle)
         log.info("job.settled", subject_id=job.subject_id, attempt=job.attempt, s=round(time.monotonic() - started, 3))
         context.nudge(nudges)
 
@@ -131,10 +132,12 @@ def _subject(item: WorkItem | None) -> dict[str, str]:
 
 def _settle(context: Context, job: Job, settle: Settle) -> list[Nudge]:
     try:
-        return _write(context, settle)
+        return _write(context, _with_accounting(job, settle))
     except Exception as error:
         log.exception("job.not_settled")
-        return _write(context, _with_accounting(job, _failed(job, f"{type(error).__name__}: {error}")))
+        message = f"{type(error).__name__}: {error}"[:MESSAGE_CHARACTERS]
+        instead = settle.bill_alone(message) if isinstance(settle, PaidSettle) else _failed(job, message)
+        return _write(context, _with_accounting(job, instead))
 
 
 def _with_accounting(job: Job, settle: Settle) -> Settle:

@@ -154,7 +154,7 @@ def _fill(s: Session, proposal: ProposalRow, result: ProposalResult, *, calls: i
     proposal.reply_parts = store_text(s, proposal.run_id, clean(result.reply))
     proposal.plan = clean(result.plan or plan_of(result.reply))
     proposal.detail, proposal.fault = clean(result.detail), result.fault
-    proposal.answered_by = result.model
+    proposal.answered_by = clean(result.model)
     proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens
     proposal.usd, proposal.duration_s = result.usd, result.duration_s
     if calls > 1:

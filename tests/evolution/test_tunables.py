@@ -45,17 +45,18 @@ def test_rewriting_touches_nothing_else() -> None:
     assert family_of(SOURCE + "#") != family_of(SOURCE)
 
 
+WRITABLE = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 scalars = (
     st.booleans()
     | st.integers(-(2**40), 2**40)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8)
+    | st.text(WRITABLE, max_size=8)
 )
 
 
 @given(
     st.dictionaries(
-        st.text(min_size=1, max_size=6),
+        st.text(WRITABLE, min_size=1, max_size=6),
         st.lists(scalars, min_size=1, max_size=5, unique_by=lambda v: (type(v), v)),
         min_size=1,
         max_size=4,
@@ -87,6 +88,14 @@ def test_any_configuration_comes_back(
         ("TUNABLES = {'A': [1, 1]}\nCONFIG = {'A': 1}", "twice"),
         ("TUNABLES = {'A': [None]}\nCONFIG = {'A': None}", "no finite"),
         ("TUNABLES = {'A': [1e999]}\nCONFIG = {'A': 1}", "no finite"),
+        ("TUNABLES = {'A\\ud800': [1]}\nCONFIG = {'A\\ud800': 1}", "UTF-8"),
+        ("TUNABLES = {'A': ['\\ud800']}\nCONFIG = {'A': '\\ud800'}", "UTF-8"),
+        ("TUNABLES = {'A': ['\\0']}\nCONFIG = {'A': '\\0'}", "UTF-8"),
+        (f"TUNABLES = {{'A': ['{'x' * 201}']}}\nCONFIG = {{'A': 1}}", "characters"),
+        (f"TUNABLES = {{'A': [0x{'f' * 5000}]}}\nCONFIG = {{'A': 1}}", "64 bits"),
+        (f"TUNABLES = {{'A': [1]}}\nCONFIG = {{'A': -0x{'f' * 5000}}}", "64 bits"),
+        (f"TUNABLES = {{'A': [1]}}\nCONFIG = {{'A': [[0x{'f' * 5000}]]}}", "64 bits"),
+        (f"TUNABLES = {{'A': [1]}}\nCONFIG = {{'A': 0x{'f' * 5000} + 1j}}", "literal"),
         ("TUNABLES = make()\nCONFIG = {}", "literal"),
         ("TUNABLES = [1]\nCONFIG = {}", "dict"),
         ("def", "parse"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import structlog
@@ -15,17 +17,22 @@ from sqlalchemy.exc import OperationalError
 
 from db.engine import read_session, write_session
 from db.origin import originating
-from db.repositories import events
+from db.repositories import events, proposals
 from db.repositories.work import devices
 from db.transitions import runs
 from db.transitions.work import jobs
+from db.views.work import Call, ProposalResult
 from evaluator.types import DeviceKind, Verdict
-from evolution.types import EndReason, RunStatus
+from evolution.types import EndReason, ProposalOutcome, RunStatus
 from runtime.logs import configure_logging
+from runtime.models import ModelEndpoint
+from runtime.settings import Settings
 from tests.workers.conftest import Shop, drain
 from workers.errors import JudgeFault
 from workers.handlers import progress
 from workers.loop import run_job, work
+from workers.proposers import Proposers, Registered
+from workers.proposers.base import Request, candidate
 from workers.sweeper import tidy
 
 
@@ -198,6 +205,34 @@ def test_an_unknown_proposer_is_an_outcome_not_an_error(shop: Shop) -> None:
     drain(context)
     assert shop.run(run.id).status.ended
     assert shop.candidates(run.id) == ()
+
+
+class Paid:
+    """Answers each time with another file, for half a dollar."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._prices = itertools.count(1)
+
+    def propose(self, request: Request) -> ProposalResult:
+        assert request.granted(Call(input_tokens=9, output_tokens=9, least_output_tokens=1))
+        answer = candidate(f"speed=0.{next(self._prices)}")
+        return replace(answer, input_tokens=9, output_tokens=9, usd=0.5)
+
+
+def test_an_answer_that_cannot_be_stored_is_charged_and_not_asked_for_again(shop: Shop) -> None:
+    models = (ModelEndpoint(name="one", base_url="http://127.0.0.1:1/v1", model="m"),)
+    context = shop.context(models=models)
+    context.proposers = Proposers(context.settings, {"model": Registered(Paid)})
+    with write_session(context.engine) as s:
+        s.execute(text("CREATE TRIGGER full BEFORE INSERT ON candidates BEGIN SELECT RAISE(ABORT, 'no room'); END"))
+    run = shop.start(candidates=3, proposers=("model",))
+    drain(context)
+    with read_session(context.engine) as s:
+        settled = proposals.list(s, run.id)
+    assert [(one.outcome, one.usd) for one in settled] == [(ProposalOutcome.MALFORMED, 0.5)] * 3
+    assert "could not be stored: IntegrityError" in settled[0].detail
+    assert shop.run(run.id).spend.usd == 1.5
+    assert shop.run(run.id).end_reason is not EndReason.INTERNAL_ERROR
 
 
 def test_every_line_of_the_log_says_for_which_request_run_and_candidate(

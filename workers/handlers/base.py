@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -19,6 +20,17 @@ Settle = Callable[[Session], list[Nudge]]
 """Writes the outcome inside the caller's transaction; returns the nudges to send after the commit."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PaidSettle:
+    """A Settle of paid work: `bill_alone(reason)` settles the cost where the result itself cannot be stored."""
+
+    whole: Settle
+    bill_alone: Callable[[str], Settle]
+
+    def __call__(self, s: Session) -> list[Nudge]:
+        return self.whole(s)
 
 
 def ask_judge(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Session
+from functools import partial
 
 from db.engine import read_session, write_session
-from db.queues import Nudge
 from db.repositories import proposals
 from db.transitions.reservations import reserve
 from db.transitions.work.settle import settle_proposal
 from db.views.rows import Job
-from db.views.work import Call, ProposeWork
+from db.views.work import Call, ProposalResult, ProposeWork
 from evolution.types import ProposalOutcome
 from workers.context import Context
-from workers.handlers.base import Settle
+from workers.handlers.base import PaidSettle, Settle
 
 RECENT = 20
 REPEATED = "an answer was the same program as an earlier one: take another algorithm, blocking or layout"
@@ -28,10 +27,22 @@ def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
 
     result = context.proposers.propose(work, notes=_refusals(context, work), hold=held)
 
-    def settle(s: Session) -> list[Nudge]:
-        return settle_proposal(s, job, result)
+    def bill_alone(reason: str) -> Settle:
+        return partial(settle_proposal, job=job, result=_without_answer(result, reason))
 
-    return settle
+    return PaidSettle(partial(settle_proposal, job=job, result=result), bill_alone)
+
+
+def _without_answer(result: ProposalResult, reason: str) -> ProposalResult:
+    """Return what a Proposal cost, without its answer, which could not be stored. A retry would pay again."""
+    return ProposalResult(
+        outcome=ProposalOutcome.MALFORMED,
+        detail=f"the answer could not be stored: {reason}",
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        usd=result.usd,
+        duration_s=result.duration_s,
+    )
 
 
 def _refusals(context: Context, work: ProposeWork) -> tuple[str, ...]:
