@@ -103,7 +103,7 @@ def store_proposal(
         run.spent_candidates -= 1
     if outcome in FRUITLESS:
         run.since_best += 1
-    release(s, run, proposal)
+    release(s, run, proposal, result.input_tokens + result.output_tokens)
     _count(s, proposal, outcome)
     if outcome is ProposalOutcome.CANDIDATE or proposal.fault is not None:
         count_fault(s, run, proposal, Fault(proposal.fault) if proposal.fault is not None else None)
@@ -155,8 +155,11 @@ def _fill(s: Session, proposal: ProposalRow, result: ProposalResult, *, calls: i
     proposal.plan = clean(result.plan or plan_of(result.reply))
     proposal.detail, proposal.fault = clean(result.detail), result.fault
     proposal.answered_by = clean(result.model)
-    proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens
-    proposal.usd, proposal.duration_s = result.usd, result.duration_s
+    # Added to what earlier calls can have cost, whose answers were lost (`count_lost`).
+    proposal.input_tokens += result.input_tokens
+    proposal.output_tokens += result.output_tokens
+    proposal.usd += result.usd
+    proposal.duration_s = result.duration_s
     if calls > 1:
         lost = f"begun {calls} times: {calls - 1} earlier answer(s) were lost and may have been paid for"
         proposal.detail = f"{proposal.detail} ({lost})" if proposal.detail else lost

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import now
+from db.queues import JobKind
 from db.tables.core import ArmStat, ProposalRow, RunRow
-from db.transitions.access.projects import usd_left_of
+from db.tables.queue import JobRow
+from db.transitions.access.projects import charge, usd_left_of
 from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from db.views.work import Call
@@ -18,6 +23,15 @@ from evolution.arms import is_free
 from evolution.types import Arm, Budget, Operator, RunStatus
 
 _RECENT, _MOST_REPLIES, _FEW = 2000, 64, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The most that lost calls of a Proposal can have cost its project."""
+
+    project_id: str
+    usd: float
+    tokens: int
 
 
 def reserve(s: Session, job: Job, call: Call) -> int:
@@ -105,9 +119,33 @@ def _left(s: Session, run: RunRow, proposal: ProposalRow) -> tuple[int | None, f
     )
 
 
-def release(s: Session, run: RunRow, proposal: ProposalRow) -> None:
+def count_lost(s: Session, row: JobRow) -> Lost | None:
+    """Count the reservation of a Proposal as spent whose locked Job failed: its calls may have been sent, and be paid.
+
+    Return what is to be charged to the project, last in the transaction.
+    """
+    proposal = s.get(ProposalRow, row.subject_id) if row.kind == JobKind.PROPOSE else None
+    if proposal is None:
+        return None
+    run = lock_run(s, proposal.run_id)
+    lost = Lost(run.project_id, usd=proposal.held_usd, tokens=proposal.held_tokens)
+    run.spent_usd += lost.usd
+    run.spent_tokens += lost.tokens
+    proposal.usd += lost.usd
+    proposal.input_tokens += lost.tokens  # output tokens tell how long replies are
+    proposal.held_tokens, proposal.held_usd = 0, 0.0
+    return lost
+
+
+def charge_lost(s: Session, lost: Iterable[Lost | None]) -> None:
+    """Charge projects for lost calls, in the order of their ids. Call it last in a transaction."""
+    for one in sorted(filter(None, lost), key=attrgetter("project_id")):
+        charge(s, one.project_id, usd=one.usd, tokens=one.tokens)
+
+
+def release(s: Session, run: RunRow, proposal: ProposalRow, used_tokens: int) -> None:
     """Free a settled Proposal's unused reservation: arms that were refused may ask again."""
-    returned = proposal.held_tokens > proposal.input_tokens + proposal.output_tokens
+    returned = proposal.held_tokens > used_tokens
     proposal.held_tokens, proposal.held_usd = 0, 0.0
     if returned:
         s.execute(update(ArmStat).where(ArmStat.run_id == run.id, ArmStat.broke).values(broke=False))

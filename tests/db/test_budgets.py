@@ -11,6 +11,7 @@ from sqlalchemy import Engine, event
 from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories import candidates, events, proposals
+from db.repositories.access import projects
 from db.tables.core import ProposalRow, RunRow
 from db.transitions import runs as run_writes
 from db.transitions.extend import extend_run
@@ -144,6 +145,44 @@ def test_a_second_call_of_a_proposal_adds_to_its_first(engine: Engine) -> None:
     with read_session(engine) as s:
         assert s.get_one(ProposalRow, asked[0].subject_id).held_tokens == 8000
     assert ask(engine, asked[1]) == 0
+
+
+@pytest.mark.parametrize("how", ["its worker dies", "the step fails"])
+def test_a_call_whose_answer_was_lost_counts_as_spent(engine: Engine, how: str) -> None:
+    """What may have been sent may be paid for: three tries of one Proposal cannot pay thrice what the budget has."""
+    world = World(engine)
+    run = world.start(Budget(usd=0.1, candidates=9), RunConfig(proposers=("model",), in_flight=1))
+    granted = []
+    for _ in range(3):
+        job = world.take(JobKind.PROPOSE)
+        granted.append(ask(engine, job))
+        with write_session(engine) as s:
+            if how == "the step fails":
+                settle.fail_job(s, job, "no disk", ours=True)
+            else:
+                s.info["now"] = lambda: datetime.now(UTC) + timedelta(hours=1)
+                jobs.sweep(s)
+    assert granted == [4000, 4000, 1700]
+    spent, most = world.run(run.id).spend, 3 * 1000 * 1e-6 + sum(granted) * 1e-5
+    assert (spent.usd, spent.tokens) == (pytest.approx(most), 3 * 1000 + sum(granted))
+    with read_session(engine) as s:
+        [proposal] = proposals.list(s, run.id)
+        assert (proposal.outcome, proposal.usd) == (ProposalOutcome.ENDPOINT_ERROR, pytest.approx(most))
+        assert s.get_one(ProposalRow, proposal.id).held_usd == 0
+        assert projects.usage(s, "default").usd == pytest.approx(most)
+
+
+def test_what_is_answered_at_last_adds_to_what_was_lost(engine: Engine) -> None:
+    world = World(engine)
+    run = world.start(Budget(usd=0.1), RunConfig(proposers=("model",), in_flight=1))
+    job = world.take(JobKind.PROPOSE)
+    ask(engine, job)
+    with write_session(engine) as s:
+        settle.fail_job(s, job, "no disk", ours=True)
+    settle_with(engine, world.take(JobKind.PROPOSE), 1000)
+    with read_session(engine) as s:
+        assert [one.usd for one in proposals.list(s, run.id)] == [pytest.approx(0.041 + 0.01)]
+    assert world.run(run.id).spend.usd == pytest.approx(0.041 + 0.01)
 
 
 def test_nothing_is_granted_to_a_lost_claim_or_an_ended_run(engine: Engine) -> None:

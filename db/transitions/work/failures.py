@@ -13,6 +13,7 @@ from db.tables.queue import JobRow
 from db.transitions.admission import ATTEMPTS, give_up_admitting
 from db.transitions.judging import close_evaluation
 from db.transitions.proposing import close_proposal
+from db.transitions.reservations import charge_lost, count_lost
 from db.transitions.work.enqueue import end_run, finish_job, retry_job
 from db.transitions.work.locks import lock_job, lock_run
 from db.transitions.work.webhooks import close_webhook
@@ -50,9 +51,11 @@ def fail_job(s: Session, job: Job, message: str, *, ours: bool) -> list[Nudge]:
     if cancelled(s, row):
         drop(s, row, "the run was cancelled")
         return []
-    if ours and row.attempts < ATTEMPTS:
-        return retry_job(s, row, clean(message))
-    return give_up(s, row, clean(message))
+    lost = count_lost(s, row)
+    again = ours and row.attempts < ATTEMPTS
+    nudges = retry_job(s, row, clean(message)) if again else give_up(s, row, clean(message))
+    charge_lost(s, [lost])
+    return nudges
 
 
 def give_up(s: Session, row: JobRow, message: str) -> list[Nudge]:

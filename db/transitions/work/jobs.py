@@ -20,6 +20,7 @@ from db.transitions.access.projects import spent
 from db.transitions.admission import ATTEMPTS
 from db.transitions.begin import progress
 from db.transitions.over_budget import drop_unstarted, exhausted_limit
+from db.transitions.reservations import Lost, charge_lost, count_lost
 from db.transitions.runs import pause_run
 from db.transitions.work.enqueue import enqueue_advance, retry_job
 from db.transitions.work.failures import BROKEN_OFF, drop, give_up
@@ -145,7 +146,8 @@ def sweep(s: Session) -> list[Nudge]:
     """
     if s.get_bind().dialect.name == "postgresql" and not s.scalar(select(func.pg_try_advisory_xact_lock(_SWEEP_LOCK))):
         return []
-    nudges = _expired(s) + _wake(s)
+    nudges, lost = _expired(s)
+    nudges += _wake(s)
     _hold_spent(s)
     moment = now(s)
     stale = s.scalars(
@@ -155,10 +157,12 @@ def sweep(s: Session) -> list[Nudge]:
         .returning(JobRow.queue)
         .execution_options(synchronize_session=False)
     )
-    return sorted({*nudges, *stale})
+    renudged = sorted({*nudges, *stale})
+    charge_lost(s, lost)
+    return renudged
 
 
-def _expired(s: Session) -> list[Nudge]:
+def _expired(s: Session) -> tuple[list[Nudge], list[Lost | None]]:
     rows = s.scalars(
         select(JobRow)
         .where(ALIVE, JobRow.state == "claimed", JobRow.lease_until < now(s))
@@ -168,16 +172,17 @@ def _expired(s: Session) -> list[Nudge]:
         .execution_options(populate_existing=True)
     ).all()
     _lock_subjects(s, rows)
-    nudges: list[Nudge] = []
+    nudges, lost = list[Nudge](), list[Lost | None]()
     for row in rows:
         ended = row.run_id is not None and RunStatus(lock_run(s, row.run_id).status).ended
         if ended and row.kind in BROKEN_OFF:
             drop(s, row, "the run ended first")
             continue
         message = f"worker {row.worker} stopped responding on attempt {row.attempts}"
+        lost.append(count_lost(s, row))
         again = row.attempts < ATTEMPTS and not ended
         nudges += retry_job(s, row, message) if again else give_up(s, row, message)
-    return nudges
+    return nudges, lost
 
 
 def _lock_subjects(s: Session, rows: Sequence[JobRow]) -> None:
