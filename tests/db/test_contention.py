@@ -6,15 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
+from sqlalchemy.orm import Session
 
-from db.engine import read_session
+from db.engine import read_session, write_session
+from db.queues import JobKind
 from db.repositories import events
+from db.tables.queue import JobRow
+from db.transitions.runs import pause_run
+from db.transitions.work import settle
 from tests.db import contender
-from tests.db.world import World, problem
+from tests.db.world import World, from_list, problem
 
 pytestmark = pytest.mark.both_stacks
 
@@ -51,3 +58,38 @@ def test_four_processes_lose_no_update_leave_no_gap_and_claim_each_job_once(engi
     assert len(told) == PROCESSES * contender.TOLD * 4 // 5
     assert len(claimed) == 30
     assert len(set(claimed)) == 30
+
+
+ON_POSTGRES = pytest.mark.parametrize(
+    "engine", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
+)  # SQLite has one writer at a time
+
+
+def beside(engine: Engine, first: Callable[[Session], object], second: Callable[[Session], object]) -> None:
+    """Do `second` in a transaction that ends, or waits for a lock, before the one of `first` commits."""
+
+    def other() -> None:
+        with write_session(engine) as s:
+            second(s)
+
+    waits = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+    with ThreadPoolExecutor(1) as pool:
+        with write_session(engine) as s:
+            first(s)
+            s.flush()
+            done = pool.submit(other)
+            while not done.done():
+                with engine.connect() as connection:
+                    if connection.execute(waits).scalar_one():
+                        break
+        done.result(60.0)
+
+
+@ON_POSTGRES
+def test_a_step_that_fails_while_its_run_is_paused_is_held(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.5"))
+    run = world.start()
+    job = world.take(JobKind.BUILD)
+    beside(engine, lambda s: pause_run(s, run.id), lambda s: settle.fail_job(s, job, "no disk", ours=True))
+    with read_session(engine) as s:
+        assert s.get_one(JobRow, job.id).state == "held"

@@ -6,7 +6,7 @@ holder for each Job, and nothing lost for good, since an expired lease returns t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -139,7 +139,7 @@ def settle_answer(s: Session, bundle_id: str, answer: Answer) -> tuple[Collected
     if wrong := _mismatch(task, answer, DeviceKind(bundle.device_kind)):
         return _refused(answer, wrong), []
     if foreign := _foreign(task.baseline, answer):
-        return _collected(answer, Taken.RETURNED, foreign), _put_back(s, job, foreign)
+        return _collected(answer, Taken.RETURNED, foreign), _put_back(s, [job], foreign)
     nudges = _settle(s, job, answer)
     _register(s, answer)
     charge_actual(s, job)
@@ -151,13 +151,12 @@ def release_bundle(s: Session, bundle_id: str) -> tuple[int, list[Nudge]]:
     bundle = s.get(BundleRow, bundle_id)
     if bundle is None:
         raise NotFound("bundle", bundle_id)
-    released, nudges = 0, list[Nudge]()
+    jobs = list[Job]()
     for job_id, lease in sorted(bundle.leases.items()):
         row = s.get(JobRow, job_id)
         if row is not None and row.state == "claimed" and row.lease == lease:
-            released += 1
-            nudges += _put_back(s, job_of(row, lease), "the bundle was given back")
-    return released, sorted(set(nudges))
+            jobs.append(job_of(row, lease))
+    return len(jobs), sorted(set(_put_back(s, jobs, "the bundle was given back")))
 
 
 def _collected(answer: Answer, outcome: Taken, detail: str = "") -> Collected:
@@ -185,14 +184,15 @@ def _reclaim(s: Session, answer: Answer) -> Job | None:
     return job_of(row, answer.lease) if row.state == "claimed" and row.lease == answer.lease else None
 
 
-def _put_back(s: Session, job: Job, message: str) -> list[Nudge]:
-    """Return a Job to its queue. It was not tried, so the attempt does not count."""
-    row = lock_job(s, job)
-    if row is None:
-        return []
-    row.attempts -= 1
-    nudges = retry_job(s, row, message)
-    charge_actual(s, job)
+def _put_back(s: Session, jobs: Sequence[Job], message: str) -> list[Nudge]:
+    """Return Jobs to their queues, with all locks in order. They were not tried, so the attempts do not count."""
+    rows = [row for job in jobs if (row := lock_job(s, job)) is not None]
+    nudges = list[Nudge]()
+    for row in sorted(rows, key=lambda row: row.run_id or ""):
+        row.attempts -= 1
+        nudges += retry_job(s, row, message)
+    for job in jobs:
+        charge_actual(s, job)
     return nudges
 
 

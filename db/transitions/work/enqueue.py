@@ -16,6 +16,7 @@ from db.tables.queue import JobRow
 from db.tables.webhooks import WebhookRow
 from db.transitions.events import emit
 from db.transitions.records.lessons import store_lessons
+from db.transitions.work.locks import lock_run
 from evaluator.types import DeviceKind
 from evolution.lessons import describe
 from evolution.types import EndReason, ProposalOutcome, RunStatus
@@ -130,7 +131,7 @@ def retry_job(s: Session, row: JobRow, message: str) -> list[Nudge]:
     """Put a claimed Job back: ready, or held while its Run is paused, or dead once its Run has ended."""
     row.lease = row.lease_until = row.worker = None
     row.error = message
-    run = s.get(RunRow, row.run_id) if row.run_id is not None else None
+    run = lock_run(s, row.run_id) if row.run_id is not None else None  # a pause that commits now has seen it claimed
     if run is not None and run.status == RunStatus.PAUSED:
         row.state = "held"
         return []
