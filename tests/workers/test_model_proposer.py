@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -102,6 +103,38 @@ def test_an_endless_answer_ends_at_the_deadline(step: Step, stream: bool) -> Non
         assert time.monotonic() - started < 30.0  # and not never
     assert result.outcome is ProposalOutcome.DEADLINE
     assert "time limit" in result.detail
+
+
+@pytest.mark.parametrize(("stream", "limit"), [(True, {"stall_s": 0.3}), (False, {"timeout_s": 0.3})])
+def test_a_call_that_was_sent_and_not_answered_is_charged_in_full_and_not_repeated(
+    stream: bool, limit: dict[str, float]
+) -> None:
+    held: list[Call] = []
+
+    def hold(call: Call) -> int:
+        held.append(call)
+        return 3000
+
+    with ScriptedLLM([Stall()]) as server:
+        proposer = ModelProposer(Settings(models=(endpoint(server, stream=stream, **limit),)), backoff_s=0.01)
+        result = proposer.propose(Request(work=propose_work(), deadline=Deadline(60.0), hold=hold))
+    assert result.outcome is ProposalOutcome.ENDPOINT_ERROR
+    assert len(server.requests) == len(held) == 1
+    assert (result.input_tokens, result.output_tokens) == (held[0].input_tokens, 3000)
+    assert result.usd == pytest.approx((held[0].input_tokens + 10 * 3000) / 1e6)
+    assert ("raise stall_s" if stream else "time limit") in result.detail
+
+
+def test_a_whole_answer_may_come_after_a_longer_silence_than_a_stream_may_have() -> None:
+    slow = threading.Event()
+
+    def answer(number: int, body: dict[str, Any]) -> Step:
+        slow.wait(0.5)
+        return GOOD
+
+    with ScriptedLLM(answer) as server:
+        result = ask(endpoint(server, stream=False, stall_s=0.1))
+    assert (result.outcome, len(server.requests)) == (ProposalOutcome.CANDIDATE, 1)
 
 
 def test_a_dripping_endpoint_gives_way_to_the_next_one() -> None:

@@ -18,7 +18,7 @@ from runtime.models import ModelEndpoint
 from workers.deadline import Deadline
 from workers.models.network import make_client
 from workers.models.pieces import ErrorBody, Parts, take, words_of
-from workers.models.usage import Usage, count
+from workers.models.usage import Usage, count, most
 
 RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 OVERHEAD = 64
@@ -85,8 +85,9 @@ def call(
         full = parts.finish == "length"
         return count(parts.usage, prompt=prompt, reply=said, max_output_tokens=max_output_tokens, full=full)
 
+    stall_s = endpoint.stall_s if endpoint.stream else endpoint.timeout_s  # a whole answer comes after a long silence
     try:
-        with make_client(deadline, max_bytes=OVERHEAD * max_reply_bytes + 2**16, stall_s=endpoint.stall_s) as http:
+        with make_client(deadline, max_bytes=OVERHEAD * max_reply_bytes + 2**16, stall_s=stall_s) as http:
             client = openai.OpenAI(
                 base_url=endpoint.base_url,
                 api_key=endpoint.api_key(),
@@ -103,8 +104,10 @@ def call(
     except (
         openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, ErrorBody, ValueError, AttributeError, TypeError,
     ) as error:  # fmt: skip
-        began = parts.began
-        raise _failure(error, deadline, began=began, usage=usage() if began else None, text=parts.text) from error
+        cost = usage() if parts.began else None
+        if _waited_in_vain(error) and parts.usage is None:
+            cost = most(prompt, max_output_tokens)
+        raise _failure(error, deadline, stall_s=stall_s, began=parts.began, usage=cost, text=parts.text) from error
     if parts.finish is None and not parts.oversized and not parts.began:
         raise CallFailed("the endpoint sent no reply", retry=True)
     return Reply(
@@ -147,9 +150,21 @@ def _pieces(
         yield from stream
 
 
-def _failure(error: Exception, deadline: Deadline, *, began: bool, usage: Usage | None, text: str) -> CallFailed:
+def _waited_in_vain(error: BaseException | None) -> bool:
+    """Tell whether the request was sent and its answer did not come in time: it goes on there, and may be charged."""
+    while error is not None and not isinstance(error, httpx2.ReadTimeout):
+        error = error.__cause__
+    return error is not None
+
+
+def _failure(
+    error: Exception, deadline: Deadline, *, stall_s: float, began: bool, usage: Usage | None, text: str
+) -> CallFailed:
     if deadline.passed:
         return CallFailed("no whole reply within the time limit", retry=False, usage=usage, text=text)
+    if _waited_in_vain(error):
+        words = f"nothing came for {stall_s:g} s: raise stall_s of this endpoint if its model thinks for longer"
+        return CallFailed(words, retry=False, usage=usage, text=text)
     if isinstance(error, openai.APIStatusError):
         headers = error.response.headers
         return _refused(error.status_code, words_of(error.body) or error.message, _retry_after(headers), usage, text)
@@ -159,8 +174,6 @@ def _failure(error: Exception, deadline: Deadline, *, began: bool, usage: Usage 
         words = str(error) if isinstance(error, ErrorBody) else words_of(body) or str(error)
         return _refused(code if isinstance(code, int) else None, words, None, usage, text)
     if isinstance(error, openai.APIConnectionError) and not began:
-        if isinstance(error, openai.APITimeoutError):
-            return CallFailed("nothing came for too long", retry=True)
         cause = error.__cause__ or error
         return CallFailed(f"no connection: {cause}"[:300] or "no connection", retry=True)
     words = "the reply broke off" if began else "the answer is not what the protocol says"

@@ -27,6 +27,11 @@ def most_input(prompt: str) -> int:
     return plain // 2 + len(data) - plain + SLACK_TOKENS
 
 
+def most(prompt: str, max_output_tokens: int) -> Usage:
+    """Return the most that a call can take, which is what was reserved for it."""
+    return Usage(most_input(prompt), max_output_tokens, True)
+
+
 def count(reported: object, *, prompt: str, reply: str, max_output_tokens: int, full: bool = False) -> Usage:
     """Return the endpoint's own figures if both are possible, else estimates from the texts.
 
