@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from db.engine import read_session
 from db.repositories import candidates, history, problems, runs
+from db.repositories.access import projects
 from db.repositories.work import webhooks
 from db.transitions.runs import cancel_run, create_run, pause_run, resume_run
 from db.transitions.work.webhooks import set_webhook
@@ -51,7 +52,7 @@ def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: 
     def work(session: Session) -> Done:
         problem = chosen.find(session, who.project_id)
         run, nudges = create_run(session, who.project_id, problem.id, body.device, body.budget.budget(), config)
-        check_prices(context, run)
+        check_prices(context, session, run)
         if body.webhook is not None:
             set_webhook(session, run.id, body.webhook.url, body.webhook.secret)
         return Done(value=run, status=202, location=f"/api/v1/runs/{run.id}", nudges=nudges)
@@ -71,17 +72,20 @@ def check_proposers(context: Context, config: RunConfig) -> None:
         )
 
 
-def check_prices(context: Context, run: Run) -> None:
-    """Raise Unprocessable for a dollar budget that a model without known prices could not be held to."""
-    if run.budget.usd is None:
+def check_prices(context: Context, session: Session, run: Run) -> None:
+    """Raise Unprocessable for dollars, of a budget or quota, that a model without known prices could not be held to."""
+    quota = projects.get(session, run.project_id).quota.usd_per_month
+    if run.budget.usd is None and quota is None:
         return
     asked = set(run.config.proposers)
     unpriced = [e.name for e in context.settings.models if not e.priced and asked & {e.name, "model"}]
     if unpriced:
+        limit, remedy = "a budget in dollars", "Leave out the dollars or name"
+        if quota is not None:
+            limit, remedy = "the project's quota of dollars", "Name"
         raise Unprocessable(
-            f"The prices of {', '.join(unpriced)} are not known, so a budget in dollars cannot be kept. Leave out the"
-            " dollars or name other Proposers; the operator can give usd_per_million_input and usd_per_million_output"
-            " in WARPWRIGHT_MODELS (0: free).",
+            f"The prices of {', '.join(unpriced)} are not known, so {limit} cannot be kept. {remedy} other Proposers;"
+            " the operator can give usd_per_million_input and usd_per_million_output in WARPWRIGHT_MODELS (0: free).",
             slug="unpriced-model",
             title="A model has no price",
         )

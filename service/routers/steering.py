@@ -61,7 +61,7 @@ def fork(
         run, nudges = fork_run(
             session, id, body.budget.budget(), config, heritage=body.heritage, project_id=who.project_id
         )
-        check_prices(context, run)
+        check_prices(context, session, run)
         return Done(value=run, status=202, location=f"/api/v1/runs/{run.id}", nudges=nudges)
 
     return perform(context, who, request, key, body, work)

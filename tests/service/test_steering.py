@@ -13,7 +13,9 @@ from starlette.testclient import TestClient
 from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories.work.jobs import payload
+from db.transitions.access.projects import change_project
 from db.transitions.work.webhooks import settle_webhook
+from db.views.access import Quota
 from db.views.work import Delivery, WebhookWork
 from evaluator.types import Verdict
 from runtime.models import ModelEndpoint
@@ -95,6 +97,11 @@ def test_dollars_are_refused_for_a_model_whose_prices_are_unknown(
         assert len(client.get(f"{API}/runs").json()["items"]) == before
         for budget, name in ((dollars, "free"), (dollars, "synthesiser"), ({"candidates": 2}, "vague")):
             assert start(budget, name).status_code == 202
+        with write_session(engine) as s:
+            change_project(s, "default", quota=Quota(usd_per_month=1.0))
+        document = refused(start({"candidates": 2}, "vague"), 422, "unpriced-model")
+        assert "the project's quota of dollars" in document["detail"]
+        assert start({"candidates": 2}, "free").status_code == 202
 
 
 def test_seed_candidates_are_of_the_same_problem_and_project(client: TestClient, finished: str) -> None:
