@@ -1,4 +1,7 @@
-"""Ancestors and descendants of Candidates, one generation a query, within bounds."""
+"""Ancestors and descendants of Candidates, one generation a query, within bounds.
+
+A project sees its own and past Champions of public Problems (`db.visible`). A lineage ends at all others.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
-from db.repositories.candidates import LISTED, view
+from db.repositories.candidates import LISTED, get_many, view
 from db.tables.core import CandidateRow
 from db.views.rows import CandidateView
 
@@ -18,7 +21,9 @@ PIECE = 500
 NEAR = 200
 
 
-def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
+def ancestry(
+    s: Session, ids: Sequence[str], *, project_id: str, most: int = MOST_NODES
+) -> tuple[CandidateView, ...]:
     """Return these Candidates and their ancestors, oldest first: at most `most`, the nearest ones."""
     found: dict[str, CandidateView] = {}
     wanted = list(dict.fromkeys(ids))
@@ -26,8 +31,7 @@ def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple
         wanted = [id for id in wanted if id not in found][: most - len(found)]
         if not wanted:
             break
-        rows = s.execute(select(*LISTED).where(CandidateRow.id.in_(wanted)))
-        views = [view(row) for row in rows]
+        views = get_many(s, wanted, project_id=project_id)
         found.update((one.id, one) for one in views)
         wanted = list(dict.fromkeys(parent for one in views for parent in one.parents))
     return tuple(sorted(found.values(), key=lambda one: one.id))
@@ -49,7 +53,9 @@ def children(
     return tuple(view(row) for row in rows if candidate_id in row.parents)[:limit]
 
 
-def descendants(s: Session, candidate: CandidateView, *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
+def descendants(
+    s: Session, candidate: CandidateView, *, project_id: str, most: int = MOST_NODES
+) -> tuple[CandidateView, ...]:
     """Return the descendants of a Candidate by number: at most `most`, among the next MOST_LATER.
 
     A child is younger than its parents, so one pass over later Candidates finds every generation.
@@ -60,8 +66,8 @@ def descendants(s: Session, candidate: CandidateView, *, most: int = MOST_NODES)
             break
         if not family.isdisjoint(row.parents):
             family.add(row.id)
-    rows = s.execute(select(*LISTED).where(CandidateRow.id.in_(family - {candidate.id})).order_by(CandidateRow.number))
-    return tuple(view(row) for row in rows)
+    found = get_many(s, list(family - {candidate.id}), project_id=project_id)
+    return tuple(sorted(found, key=lambda one: one.number))
 
 
 def _later(s: Session, candidate: CandidateView) -> Iterator[Row[str, list[str]]]:

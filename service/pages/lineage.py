@@ -30,11 +30,14 @@ def of_run(session: Session, run: Run) -> tuple[Node, ...]:
     ids = [id for id in (run.champion_id, run.best_id) if id is not None]
     ids += [one.id for one in fastest[:ROOTS_OF]]
     ids += [one.id for one in candidates.list(session, run.id, limit=ROOTS_OF)]
-    return forest(lineage.ancestry(session, ids, most=SHOWN))
+    return forest(lineage.ancestry(session, ids, project_id=run.project_id, most=SHOWN), run.id)
 
 
-def forest(found: Sequence[CandidateView]) -> tuple[Node, ...]:
-    """Build trees of these Candidates. They come oldest first, so parents stand before their children."""
+def forest(found: Sequence[CandidateView], run_id: str) -> tuple[Node, ...]:
+    """Build trees of these Candidates. They come oldest first, so parents stand before their children.
+
+    Parents that are not among them are named for Candidates of this Run: those of others may be private.
+    """
     known = {one.id for one in found}
     under: dict[str | None, list[CandidateView]] = {}
     for one in found:
@@ -46,7 +49,7 @@ def forest(found: Sequence[CandidateView]) -> tuple[Node, ...]:
             Node(
                 candidate=one,
                 children=grow(one.id, depth + 1) if depth < lineage.MOST_GENERATIONS else (),
-                others=tuple(id for id in one.parents if id != parent),
+                others=tuple(id for id in one.parents if id != parent and (id in known or one.run_id == run_id)),
             )
             for one in under.get(parent, ())
         )

@@ -92,6 +92,6 @@ def get_lineage(
     """Return its nearest ancestors, oldest first, and its descendants among the next 5,000 of its Run."""
     with read_session(context.engine) as session, refusals():
         candidate = candidates.get(session, id, project_id=who.project_id)
-        ancestors = lineage.ancestry(session, candidate.parents, most=most)
-        descendants = lineage.descendants(session, candidate, most=most)
+        ancestors = lineage.ancestry(session, candidate.parents, project_id=who.project_id, most=most)
+        descendants = lineage.descendants(session, candidate, project_id=who.project_id, most=most)
     return answer(LineageAnswer(candidate=candidate, ancestors=ancestors, descendants=descendants))

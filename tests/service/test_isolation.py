@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from starlette.testclient import TestClient
 
 from db.engine import write_session
+from db.tables.core import CandidateRow, RunRow
 from db.transitions.problems import publish_problem
+from db.transitions.runs import create_run
+from evaluator.types import DeviceKind
+from evolution.types import Budget, RunConfig
 from runtime.settings import Settings
 from service.app import create_app
 from tests.db.world import World
@@ -243,6 +247,36 @@ def test_a_published_problem_shows_itself_and_its_champions_and_nothing_else(
     public = http.get(f"{API}/problems", headers=stranger.headers, params={"public": True}).json()["items"]
     assert [item["id"] for item in public] == [estate.ids["problem"]]
     refused(http.get(f"{API}/candidates/{estate.ids['candidate']}", headers=stranger.headers), 404)
+
+
+def test_the_lineage_of_a_public_champion_ends_at_private_candidates(
+    http: TestClient, engine: Engine, estate: Estate, stranger: Tenant
+) -> None:
+    champion = estate.ids["champion"]
+    with write_session(engine) as s:
+        publish_problem(s, estate.ids["problem"], estate.tenant.id, public=True)
+        older, row, younger = s.scalars(
+            select(CandidateRow).where(CandidateRow.run_id == estate.ids["run"]).order_by(CandidateRow.number).limit(3)
+        )
+        assert row.id == champion
+        row.parents, younger.parents = [older.id], [champion]
+        family = [older.id], [younger.id]
+
+    def told(who: Tenant) -> tuple[list[str], list[str]]:
+        found = http.get(f"{API}/candidates/{champion}/lineage", headers=who.headers).json()
+        ancestors, descendants = ([one["id"] for one in found[name]] for name in ("ancestors", "descendants"))
+        return ancestors, descendants
+
+    assert told(estate.tenant) == family
+    assert told(stranger) == ([], [])
+    with write_session(engine) as s:
+        run, _ = create_run(
+            s, stranger.id, estate.ids["problem"], DeviceKind.CPU, Budget(candidates=1), RunConfig(proposers=("x",))
+        )
+        s.get_one(RunRow, run.id).champion_id = champion
+    page = http.get(f"/runs/{run.id}/lineage", headers={**stranger.headers, "accept": "text/html"}).text
+    assert champion in page
+    assert family[0][0] not in page
 
 
 def test_a_stranger_runs_a_public_problem_and_it_stays_public(
