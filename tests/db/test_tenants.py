@@ -15,7 +15,7 @@ from db.queues import JobKind
 from db.repositories import candidates, leaderboard, problems
 from db.repositories.access import projects
 from db.transitions import runs
-from db.transitions.access.projects import change_project, charge, create_project
+from db.transitions.access.projects import archive_project, change_project, charge, create_project
 from db.transitions.problems import create_problem, publish_problem
 from db.transitions.reservations import reserve
 from db.transitions.work import jobs
@@ -108,6 +108,38 @@ def test_a_spent_quota_pauses_runs_with_a_reason_and_resuming_waits_for_room(eng
 
 
 @pytest.mark.both_stacks
+@pytest.mark.parametrize("step", [JobKind.ADMIT, JobKind.BASELINE])
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "over its quota"])
+def test_what_a_spent_project_ordered_is_done_for_another_that_waits_for_it(
+    engine: Engine, step: JobKind, closed: bool
+) -> None:
+    owner, guest = tenant(engine, "owner"), tenant(engine, "guest")
+    world = World(engine)
+    ordered = world.start(project=owner)
+    if step is JobKind.BASELINE:
+        admitting = world.claim("cpu")
+        assert admitting is not None
+        world.work(admitting)
+    with write_session(engine) as s:
+        publish_problem(s, ordered.problem_id, owner, public=True)
+        joined, _ = runs.create_run(s, guest, ordered.problem_id, DeviceKind.CPU, Budget(candidates=1), RunConfig())
+        if closed:
+            archive_project(s, owner)
+        else:
+            change_project(s, owner, quota=Quota(device_s_per_month=1.0))
+            charge(s, owner, device_s=2.0)
+    assert world.claim("cpu") is None
+    with write_session(engine) as s:
+        jobs.sweep(s)
+    job = world.claim("cpu")
+    assert job is not None
+    assert (job.kind, job.project_id) == (step, guest)
+    world.work(job)
+    world.drain()
+    assert world.run(joined.id).status.ended
+    assert world.run(ordered.id).status is RunStatus.PAUSED
+
+
 def test_dollars_are_held_before_a_call_over_all_runs_of_a_project(engine: Engine) -> None:
     """Two calls of 1000 tokens at a tenth of a cent each: the quota of 1.5 dollars pays one and a half."""
     project = tenant(engine, usd_per_month=1.5)

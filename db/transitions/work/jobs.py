@@ -37,6 +37,7 @@ _UNTIMED = (
     .exists()
 )
 """A Candidate is judged against a Baseline, so its Job waits for them."""
+_GOING = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.RUNNING)
 _SWEEP_LOCK = 7_713_002
 _SWEEP_BATCH = 200
 
@@ -141,11 +142,12 @@ def sweep(s: Session) -> list[Nudge]:
     """Retry expired leases, nudge again for Jobs that stayed ready for 5 s, wake Runs that need a decision.
 
     An expired Job is ready again, or dead after its third attempt. A Run needs a decision when its wall budget has
-    ended, or when it is running without a Job (after a crash of ours). Runs of projects over a quota are paused. Call
-    it every few seconds, from anywhere.
+    ended, or when it is running without a Job (after a crash of ours). Runs of projects over a quota are paused, and
+    what another project's Run waits for goes to that one. Call it every few seconds, from anywhere.
     """
     if s.get_bind().dialect.name == "postgresql" and not s.scalar(select(func.pg_try_advisory_xact_lock(_SWEEP_LOCK))):
         return []
+    _hand_over(s)
     nudges, lost = _expired(s)
     nudges += _wake(s)
     _hold_spent(s)
@@ -200,10 +202,23 @@ def _lock_subjects(s: Session, rows: Sequence[JobRow]) -> None:
     lock_runs(s, RunRow.id.in_(runs))
 
 
+def _hand_over(s: Session) -> None:
+    """Give an Admission or Baselines of a closed project, or one over a quota, to a project whose Run waits for them.
+
+    A Run joins what another project ordered. Jobs are locked here before any Run, and skipped where a worker has them.
+    """
+    shared = JobRow.state == "ready", JobRow.kind.in_((JobKind.ADMIT, JobKind.BASELINE))
+    stuck = select(JobRow).where(*shared, JobRow.project_id.in_(spent(s))).order_by(JobRow.id)
+    for row in s.scalars(stuck.with_for_update(skip_locked=True)).all():
+        joined = or_(RunRow.admission_id == row.subject_id, RunRow.baseline_id == row.subject_id)
+        waiting = select(RunRow.project_id).where(joined, RunRow.status.in_(_GOING), RunRow.project_id.not_in(spent(s)))
+        row.project_id = s.scalars(waiting.order_by(RunRow.id).limit(1)).one_or_none() or row.project_id
+    s.flush()
+
+
 def _hold_spent(s: Session) -> None:
     """Pause the Runs of projects over a quota: their Jobs are held, and the Run's message says why."""
-    going = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.RUNNING)
-    query = select(RunRow.id).where(RunRow.status.in_(going), RunRow.project_id.in_(spent(s)))
+    query = select(RunRow.id).where(RunRow.status.in_(_GOING), RunRow.project_id.in_(spent(s)))
     for run_id in s.scalars(query.order_by(RunRow.id)).all():
         pause_run(
             s,
