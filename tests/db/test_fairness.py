@@ -21,7 +21,7 @@ from db.repositories import candidates
 from db.tables.core import BaselineRow, Project, RunRow
 from db.tables.queue import JobRow
 from db.transitions.access.projects import change_project, charge
-from db.transitions.work.fair_queueing import KEEP_S, charge_actual
+from db.transitions.work.fair_queueing import KEEP_AGAIN_S, KEEP_S, charge_actual
 from db.views.access import Quota
 from db.views.rows import Job
 from evolution.types import Budget, RunConfig
@@ -238,3 +238,10 @@ def test_a_place_is_kept_for_a_first_candidate_by_one_worker_and_not_for_long(fl
     assert fleet.world.claim(DEVICE, worker="a") is None
     fleet.at_s += KEEP_S
     assert fleet.world.claim(DEVICE, worker="a") is not None
+    for _ in range(3):  # more Runs keep none
+        fleet.world.start(project=few)
+        assert fleet.world.claim(DEVICE, worker="a") is not None
+        fleet.at_s += 15.0
+    fleet.at_s += KEEP_AGAIN_S
+    fleet.world.start(project=few)
+    assert fleet.world.claim(DEVICE, worker="a") is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import case, func, select, update
+from sqlalchemy import case, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -24,6 +24,8 @@ from evolution.types import RunStatus
 
 KEEP_S = 20.0
 """For this long after its Baselines are timed a device stays free for the first Candidate of another project's Run."""
+KEEP_AGAIN_S = 180.0
+"""No device stays free for a project again for so long: Runs that it starts one after the other would keep it idle."""
 _UNCHARGED = (CONTROL, PROPOSE)  # these queues use no device time; dollars are reserved before they are spent
 _FORGETS = 0.3
 
@@ -98,7 +100,7 @@ def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool
 
     Admission and Baselines of a Run wait for a device once. Its first Candidate, which can be judged as soon as
     Baselines are timed, would wait for a whole slot again. So one worker stays free for it, until it comes or KEEP_S
-    have passed.
+    have passed. Without a share in the queue, or soon after it was kept free before, none does.
     """
     moment = now(s)
     ready_at = case((BaselineRow.settled_at > RunRow.started_at, BaselineRow.settled_at), else_=RunRow.started_at)
@@ -109,7 +111,13 @@ def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool
     beginner = s.execute(
         select(RunRow.project_id, ready_at.label("ready_at"))
         .join(BaselineRow, BaselineRow.id == RunRow.baseline_id)
+        .join(ShareRow, (ShareRow.project_id == RunRow.project_id) & (ShareRow.queue == queue))
         .where(
+            or_(
+                ShareRow.kept_until.is_(None),
+                ShareRow.kept_until > moment,
+                ShareRow.kept_until <= moment - timedelta(seconds=KEEP_AGAIN_S),
+            ),
             BaselineRow.state == "timed",
             RunRow.status == RunStatus.RUNNING,
             RunRow.device_kind.in_(kinds),
@@ -123,9 +131,7 @@ def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool
     ).one_or_none()
     if beginner is None:
         return False
-    share = s.get(ShareRow, (queue, beginner.project_id), with_for_update=True, populate_existing=True)
-    if share is None:
-        return False
+    share = s.get_one(ShareRow, (queue, beginner.project_id), with_for_update=True, populate_existing=True)
     if share.kept_until is not None and share.kept_until > moment:
         return share.kept_by == worker
     share.kept_by, share.kept_until = worker, beginner.ready_at + timedelta(seconds=KEEP_S)
