@@ -35,7 +35,7 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         **errors(404),
         200: {
             "description": "A page of events, or with `Accept: text/event-stream` all of them as they happen. The id "
-            "of each is its `seq`; a stream resumes after Last-Event-ID and ends after `run.ended`.",
+            "of each is its `seq`; a stream resumes after Last-Event-ID and ends once the Run has ended.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
         204: {"description": "A stream was requested, and nothing is left to send: the Run has ended."},
@@ -67,6 +67,7 @@ async def list_all(
         id,
         after,
         known=run.last_seq,
+        ended=run.status.ended,
         keep_alive_s=context.keep_alive_s,
         lifetime_s=context.stream_lifetime_s,
         owner=who.credential,

@@ -23,7 +23,6 @@ function changed() {
 function alone(run, after) {
   const source = new EventSource(`/api/v1/runs/${run}/events?after=${after}`);
   for (const kind of kinds) source.addEventListener(kind, changed);
-  source.addEventListener("run.ended", () => source.close());
 }
 
 function shared(run, after) {

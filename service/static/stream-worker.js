@@ -22,7 +22,6 @@ function open(run, after) {
   const tell = (event) => {
     stream.last = Number(event.lastEventId);
     for (const port of stream.ports) port.postMessage({ kind: event.type, seq: stream.last });
-    if (event.type === "run.ended") stream.source.close();
   };
   for (const kind of kinds) stream.source.addEventListener(kind, tell);
   streams.set(run, stream);

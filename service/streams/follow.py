@@ -11,7 +11,8 @@ from service.streams.frames import Frame, encode
 from service.streams.hub import PAGE, EventHub, Feed
 
 RETRY_MS = 1000
-LAST_KIND = "run.ended"
+ENDED, GOES_ON = "run.ended", "run.extended"
+"""A Run that ended may be extended: the last of these events tells."""
 
 
 async def follow(
@@ -20,14 +21,16 @@ async def follow(
     after: int,
     *,
     known: int = 0,
+    ended: bool = False,
     keep_alive_s: float,
     lifetime_s: float,
     owner: str | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield every event of a run after `after`, in order and without a gap, until it ended.
+    """Yield every event of a run after `after`, in order and without a gap, until it has ended.
 
     A stream lives `lifetime_s` at most: the client reconnects with Last-Event-ID and misses nothing. It ends earlier
-    where `owner`, its key or session, is revoked. `known` is the run's newest seq, if known.
+    where `owner`, its key or session, is revoked. `known` is the run's newest seq, if known, and `ended` whether the
+    run had ended by then.
     """
     yield format_sse_event(retry=RETRY_MS, comment="events of " + run_id)
     ends_at = asyncio.get_running_loop().time() + lifetime_s
@@ -36,10 +39,10 @@ async def follow(
         while not feed.closed:
             feed.catch_up()
             async for frames in _stored(hub, run_id, cursor):
-                chunk, cursor, ended = _join(frames, cursor)
-                yield chunk
-                if ended:
-                    return
+                cursor, ended = frames[-1].seq, _has_ended(frames, ended)
+                yield _join(frames)
+            if ended:
+                return
             async for frames in _live(feed, keep_alive_s, ends_at):
                 fresh = [frame for frame in frames if frame.seq > cursor]
                 if not frames:
@@ -48,23 +51,23 @@ async def follow(
                     continue
                 if fresh[0].seq != cursor + 1:
                     break  # something is missing: read the table
-                chunk, cursor, ended = _join(fresh, cursor)
-                yield chunk
+                cursor, ended = fresh[-1].seq, _has_ended(fresh, ended)
+                yield _join(fresh)
                 if ended:
                     return
             if asyncio.get_running_loop().time() >= ends_at:
                 return
 
 
-def _join(frames: Iterable[Frame], cursor: int) -> tuple[bytes, int, bool]:
-    """Join frames to one chunk, up to the run's end; return it with its last seq, and whether that was the end."""
-    parts: list[bytes] = []
+def _join(frames: Iterable[Frame]) -> bytes:
+    return b"".join(frame.data for frame in frames)
+
+
+def _has_ended(frames: Iterable[Frame], before: bool) -> bool:
+    """Tell whether the run has ended after these events, given whether it had before."""
     for frame in frames:
-        parts.append(frame.data)
-        cursor = frame.seq
-        if frame.kind == LAST_KIND:
-            return b"".join(parts), cursor, True
-    return b"".join(parts), cursor, False
+        before = frame.kind == ENDED or (before and frame.kind != GOES_ON)
+    return before
 
 
 async def _stored(hub: EventHub, run_id: str, after: int) -> AsyncIterator[list[Frame]]:

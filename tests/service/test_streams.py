@@ -38,6 +38,9 @@ class Table:
         if end:
             self._append("run.ended")
 
+    def extend(self) -> None:
+        self._append("run.extended")
+
     def _append(self, kind: str) -> None:
         seq = len(self.events) + 1
         self.events.append(EventView(run_id=RUN, seq=seq, kind=kind, created_at="2026-11-21T08:00:00Z"))
@@ -90,6 +93,27 @@ def test_a_stream_resumes_after_the_last_event_id() -> None:
     table = Table(10)
     table.add(0, end=True)
     assert ids(running(table, lambda hub: collect(hub, after=7))) == [8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("number", [3, PAGE - 1, PAGE - 2])
+def test_a_run_that_was_extended_is_followed_to_its_last_end(number: int) -> None:
+    table = Table(number)
+    table.add(0, end=True)
+    table.extend()
+    table.add(4, end=True)
+    table.add(2)  # of work that was in flight
+    assert ids(running(table, collect)) == list(range(1, number + 10))
+
+
+def test_what_comes_after_the_end_of_a_run_is_sent_and_the_stream_ends() -> None:
+    table = Table(3)
+    table.add(0, end=True)
+    table.add(2)
+
+    async def work(hub: EventHub) -> list[bytes]:
+        return [one async for one in follow(hub, RUN, 4, ended=True, keep_alive_s=5, lifetime_s=60)]
+
+    assert ids(running(table, work)) == [5, 6]
 
 
 def test_live_events_arrive_as_they_are_written() -> None:

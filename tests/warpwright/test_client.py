@@ -7,7 +7,7 @@ import socket
 import httpx2
 import pytest
 
-from tests.warpwright.fake_api import RUN_ID, FakeApi
+from tests.warpwright.fake_api import RUN_ID, FakeApi, event_object
 from warpwright.api import Client
 from warpwright.api.calling import error_of
 from warpwright.api.searching import Run
@@ -66,6 +66,12 @@ def test_a_broken_stream_is_taken_up_where_it_stopped(api: FakeApi) -> None:
         seen = [event.seq for event in client.follow(RUN_ID)]
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert api.resumed_from == ["", "2", "5"]
+
+
+def test_a_run_that_was_extended_is_followed_to_its_last_end(api: FakeApi) -> None:
+    api.events[2:4] = [event_object(3, "run.ended"), event_object(4, "run.extended")]
+    with Client(api.url) as client:
+        assert [event.seq for event in client.follow(RUN_ID)] == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_service_that_restarts_is_followed_on(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:

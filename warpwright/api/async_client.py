@@ -95,9 +95,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
                         continue
                     after = event.seq
                     yield event
-                    if event.kind == "run.ended":
-                        return
-                if (await self.get_run(run_id)).end_reason is not None:  # of a stream that ended
+                if (await self.get_run(run_id)).end_reason is not None:
                     async for event in self.events(run_id, after=after):
                         after = event.seq
                         yield event

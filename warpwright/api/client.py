@@ -97,11 +97,7 @@ class Client(Reading, Changing):
                         continue
                     after = event.seq
                     yield event
-                    if event.kind == "run.ended":
-                        return
-                if (
-                    self.get_run(run_id).end_reason is not None
-                ):  # of a stream that ended, since the service may be ending
+                if self.get_run(run_id).end_reason is not None:  # else the service is ending, or the Run was extended
                     for event in self.events(run_id, after=after):
                         after = event.seq
                         yield event
