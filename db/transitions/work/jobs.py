@@ -219,12 +219,10 @@ def _hand_over(s: Session) -> None:
 def _hold_spent(s: Session) -> None:
     """Pause the Runs of projects over a quota: their Jobs are held, and the Run's message says why."""
     query = select(RunRow.id).where(RunRow.status.in_(_GOING), RunRow.project_id.in_(spent(s)))
+    why = "Paused: the project was closed, or its quota of this month is used up. Resume the run afterwards."
     for run_id in s.scalars(query.order_by(RunRow.id)).all():
-        pause_run(
-            s,
-            run_id,
-            why="Paused: the project was closed, or its quota of this month is used up. Resume the run afterwards.",
-        )
+        if not RunStatus(lock_run(s, run_id).status).ended:  # it may have been cancelled meanwhile
+            pause_run(s, run_id, why=why)
 
 
 def _wake(s: Session) -> list[Nudge]:
