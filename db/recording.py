@@ -9,7 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -105,7 +108,11 @@ def read_recording(data: bytes) -> Recording:
         AttributeError,
         ValueError,
         EOFError,
-        NotImplementedError,
+        OSError,
+        RuntimeError,
+        struct.error,
+        zlib.error,
+        lzma.LZMAError,
     ) as error:
         raise BadRecording(f"not a recording of a run: {type(error).__name__}: {error}") from error
 

@@ -62,11 +62,12 @@ def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: 
 
 def check_proposers(context: Context, config: RunConfig) -> None:
     """Raise Unprocessable for a Proposer that is not configured here."""
-    known = context.settings.proposer_names
-    unknown = [name for name in config.proposers if name not in known and not name.startswith("replay:")]
+    known, replays = context.settings.proposer_names, context.settings.replay_dir is not None
+    unknown = [n for n in config.proposers if n not in known and not (replays and n.startswith("replay:"))]
     if unknown:
+        remedy = " The operator can set WARPWRIGHT_REPLAY_DIR." if unknown[0].startswith("replay:") else ""
         raise Unprocessable(
-            f"There is no Proposer named {unknown[0]!r} here. Known: {', '.join(known)}.",
+            f"There is no Proposer named {unknown[0]!r} here. Known: {', '.join(known)}.{remedy}",
             slug="unknown-proposer",
             title="The Proposer is not configured",
         )

@@ -175,6 +175,7 @@ def test_a_broken_archive_is_refused(engine: Engine, tmp_path: Path) -> None:
     for bad, words in (
         (b"", "not a recording"),
         (data[: len(data) // 2], "not a recording"),
+        (data[:100] + b"\xff" * 20 + data[120:], "not a recording"),
         (changed(data, "events.jsonl", "propose", "dispose", honest=False), "changed or cut"),
         (changed(data, "manifest.json", '"schema_version": ', '"schema_version": 99', honest=False), "expected is"),
     ):

@@ -305,6 +305,9 @@ def test_an_odd_idempotency_key_is_refused(client: TestClient, key: str) -> None
 def test_an_unknown_proposer_and_a_device_without_workload_are_refused(client: TestClient) -> None:
     document = refused(client.post(f"{API}/runs", json=with_(config={"proposers": ["gpt"]})), 422, "unknown-proposer")
     assert "synthesiser" in document["detail"]
+    replay = with_(config={"proposers": ["replay:recorded.jsonl"]})
+    document = refused(client.post(f"{API}/runs", json=replay), 422, "unknown-proposer")
+    assert "WARPWRIGHT_REPLAY_DIR" in document["detail"]
     refused(client.post(f"{API}/runs", json=with_(device="cuda")), 422, "no-workload")
     assert client.get(f"{API}/problems").json()["items"] == []
 

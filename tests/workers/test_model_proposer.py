@@ -235,6 +235,13 @@ def test_the_budget_limits_what_is_asked_for() -> None:
         assert len(server.requests) == 2
 
 
+def test_an_endpoint_that_is_too_dear_gives_way_to_a_cheaper_one() -> None:
+    with ScriptedLLM([GOOD]) as server:
+        dear = endpoint(server, name="dear", usd_per_million_output=1e4, weight=1e6)
+        assert ask(dear, endpoint(server, name="cheap"), usd_left=0.02).detail.startswith("from cheap")
+        assert ask(dear, usd_left=0.02).outcome is ProposalOutcome.OUT_OF_BUDGET
+
+
 def test_a_missing_key_is_named_and_a_given_one_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedLLM([GOOD]) as server:
         monkeypatch.delenv("SCRIPTED_KEY", raising=False)

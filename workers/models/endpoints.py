@@ -50,6 +50,10 @@ class AllFailed(Exception):
     """No endpoint gave a reply; the Bill says why."""
 
 
+class OutOfBudget(Exception):
+    """The rest of the Run's budget does not pay for another reply, of this endpoint at least."""
+
+
 class _State:
     """The state of one endpoint, shared by the threads of a worker."""
 
@@ -119,8 +123,9 @@ class Endpoints:
     ) -> tuple[ModelEndpoint, Reply]:
         """Return the first whole reply. The first of `order` that is ready is asked; while it pauses, the next.
 
-        Every call is put on the bill, failed ones too. No wait goes beyond the deadline. Raises AllFailed, and Stopped
-        for the first endpoint whose answers to this Run were of no use.
+        One that the budget does not pay for gives way to the others: they may be cheaper. Every call is put on the
+        bill, failed ones too. No wait goes beyond the deadline. Raises AllFailed; for the last endpoint that is left
+        OutOfBudget, or Stopped where its answers to this Run were of no use.
         """
         all_attempts = [_Attempts(self._states[endpoint.name]) for endpoint in order]
         while all_attempts and not deadline.passed:
@@ -134,6 +139,11 @@ class Endpoints:
             elif self._may_begin(attempts, all_attempts, run_id):
                 try:
                     reply = self._in_slot(attempts, prepared, deadline, bill)
+                except OutOfBudget:
+                    if len(all_attempts) == 1:
+                        raise
+                    all_attempts.remove(attempts)
+                    continue
                 finally:
                     attempts.state.trials.end(run_id)
                 if reply is not None:

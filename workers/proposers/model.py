@@ -25,7 +25,7 @@ from workers.models.breaker import OPEN_S
 from workers.models.chat import Message, Reply
 from workers.models.checking import BuildCheck, Check
 from workers.models.conversation import Conversation
-from workers.models.endpoints import BACKOFF_S, AllFailed, Endpoints, ModelCall
+from workers.models.endpoints import BACKOFF_S, AllFailed, Endpoints, ModelCall, OutOfBudget
 from workers.models.faults import Stopped, explained
 from workers.models.graph import graph_note
 from workers.models.material import material
@@ -37,10 +37,6 @@ USUAL_TEMPERATURE, MORE_TEMPERATURE, MOST_TEMPERATURE = 1.0, 0.25, 1.5
 """A model that repeats itself is asked at a higher temperature; the usual one stands for an endpoint's default."""
 LEAST_OUTPUT_TOKENS = 256
 TRACE_FROM_S, MOST_TRACE_S = 120.0, 60.0
-
-
-class OutOfBudget(Exception):
-    """The rest of the Run's budget does not pay for another reply."""
 
 
 class ModelProposer:
