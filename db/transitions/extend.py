@@ -22,6 +22,8 @@ from evaluator.schema import from_json, to_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatus
 
+MOST_WALL_S = 1e10
+"""Three centuries: a deadline is a date."""
 _GOES_ON = (EndReason.BUDGET, EndReason.STAGNATED, EndReason.NO_IMPROVEMENT, EndReason.TARGET_REACHED)
 
 
@@ -36,13 +38,15 @@ def extend_run(
     """Add `more` to a Run's budget; a limit that the Run does not have stays absent.
 
     A Run that ended by budget, stagnation or its target continues. `target_speedup` replaces the Run's. Raise NotFound;
-    Conflict where the Run was cancelled or failed, or would end again at once (the message says what to add);
-    QuotaExceeded where it would live again.
+    Conflict where the Run was cancelled or failed, or would end again at once (the message says what to add), or where
+    its time exceeds MOST_WALL_S; QuotaExceeded where it would live again.
     """
     run = lock_run(s, run_id, project_id)
     if run.kind == RunKind.JUDGE:
         raise Conflict(f"run {run_id} judges one candidate; only a search can be extended")
     budget = from_json(Budget, run.budget).plus(more)
+    if budget.wall_s is not None and budget.wall_s > MOST_WALL_S:
+        raise Conflict(f"run {run_id} may take {MOST_WALL_S:g} wall_s in all at most: add less")
     config = from_json(RunConfig, run.config)
     if target_speedup is not None:
         config = dataclasses.replace(config, target_speedup=target_speedup)
@@ -70,6 +74,11 @@ def extend_run(
 
 def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
     """Raise Conflict where the ended Run cannot continue."""
+    if run.end_reason == EndReason.ROOFLINE_REACHED:
+        raise Conflict(
+            f"run {run.id} ended at the memory roofline ({run.end_reason}) and would end again at once: fork it with "
+            "another roofline_share, or with null to search on regardless"
+        )
     if run.status != RunStatus.FINISHED or run.end_reason not in _GOES_ON:
         raise Conflict(
             f"run {run.id} ended as {run.status} ({run.end_reason}); only one that ran out of budget, stagnated or "

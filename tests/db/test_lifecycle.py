@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import Engine
 
 from db.engine import read_session, write_session
+from db.errors import Conflict
 from db.queues import JobKind
 from db.repositories import candidates, evaluations, events, leaderboard, proposals, roofline
+from db.transitions.extend import extend_run
 from db.transitions.work import settle
 from db.views.work import ConfirmWork
 from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
@@ -195,6 +197,8 @@ def test_a_run_ends_at_the_roofline_of_its_device(engine: Engine, monkeypatch: p
     found = world.run(run.id)
     assert found.end_reason is EndReason.ROOFLINE_REACHED
     assert "attains 97% of the memory roofline" in found.message
+    with write_session(engine) as s, pytest.raises(Conflict, match="another roofline_share"):
+        extend_run(s, run.id, Budget(candidates=9))
     assert seen == [(1, 1)]
 
 

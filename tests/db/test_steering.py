@@ -13,7 +13,7 @@ from db.queues import JobKind
 from db.repositories import candidates, events, proposals
 from db.tables.core import ProposalRow
 from db.transitions import runs as run_writes
-from db.transitions.extend import extend_run
+from db.transitions.extend import MOST_WALL_S, extend_run
 from db.transitions.fork import fork_run
 from db.transitions.inject import inject_candidate
 from db.transitions.seeds import Heritage
@@ -93,6 +93,15 @@ def test_a_live_run_is_extended_where_it_stands(engine: Engine) -> None:
     world.work(job)
     world.drain()
     assert world.run(run.id).spend.candidates == 1
+
+
+def test_the_time_of_all_extensions_is_bounded(engine: Engine) -> None:
+    world = World(engine)
+    run = world.start(Budget(wall_s=9e9))
+    assert extend(engine, run, Budget(wall_s=1e9)).budget.wall_s == MOST_WALL_S
+    world.take(JobKind.PROPOSE)
+    with pytest.raises(Conflict, match="add less"):
+        extend(engine, run, Budget(wall_s=1e9))
 
 
 def test_time_after_the_end_is_not_charged(engine: Engine) -> None:
