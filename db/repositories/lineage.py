@@ -21,9 +21,7 @@ PIECE = 500
 NEAR = 200
 
 
-def ancestry(
-    s: Session, ids: Sequence[str], *, project_id: str, most: int = MOST_NODES
-) -> tuple[CandidateView, ...]:
+def ancestry(s: Session, ids: Sequence[str], *, project_id: str, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
     """Return these Candidates and their ancestors, oldest first: at most `most`, the nearest ones."""
     found: dict[str, CandidateView] = {}
     wanted = list(dict.fromkeys(ids))

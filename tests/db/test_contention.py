@@ -75,7 +75,9 @@ def beside(engine: Engine, first: Callable[[Session], object], second: Callable[
         with write_session(engine) as s:
             second(s)
 
-    waits = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+    waits = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
     with ThreadPoolExecutor(1) as pool:
         with write_session(engine) as s:
             first(s)

@@ -492,7 +492,9 @@ def test_nul_characters_and_lone_surrogates_are_stored(engine: Engine) -> None:
     run = world.start(config=RunConfig(in_flight=1))
     job = world.take(JobKind.PROPOSE)
     with write_session(engine) as s:
-        settle.settle_proposal(s, job, candidate_result("speed=1.5 # \x00\ud800", reply="a\x00b", detail="\udfff", model="\ud800"))
+        settle.settle_proposal(
+            s, job, candidate_result("speed=1.5 # \x00\ud800", reply="a\x00b", detail="\udfff", model="\ud800")
+        )
     with read_session(engine) as s:
         [candidate] = candidates.list(s, run.id)
         assert "\x00" not in candidates.source(s, candidate.id).source
