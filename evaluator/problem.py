@@ -84,7 +84,7 @@ def decode_source(source: str | bytes) -> str:
             raise ProblemError(f"not UTF-8 text (byte {error.start}): save the file as UTF-8") from error
     if any("\ud800" <= character <= "\udfff" for character in source):
         raise ProblemError("not UTF-8 text: save the file as UTF-8")
-    text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = with_line_feeds(source)
     if "\0" in text:
         raise ProblemError(
             "there is a NUL character: this is not Python source", line=text[: text.index("\0")].count("\n") + 1
@@ -92,6 +92,11 @@ def decode_source(source: str | bytes) -> str:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_SOURCE_BYTES:
         raise ProblemError(f"longer than {MAX_SOURCE_BYTES >> 20} MiB")
     return text
+
+
+def with_line_feeds(source: str) -> str:
+    """Return source text with LF line ends and without a byte order mark: lines are then counted as Python does."""
+    return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _parse(text: str) -> ast.Module:
@@ -235,6 +240,7 @@ def _workload(entry: dict[Any, Any], known: Collection[str] | None) -> Workload:
             f"{unknown[0]!r} is no argument of get_inputs or get_init_inputs: these take "
             f"{', '.join(known or ()) or 'no sizes'}; a workload may also have {', '.join(_RESERVED)}"
         )
+    recipe_sizes.check_numbers(sizes)
     held_out, weight, device = entry.get("held_out", False), entry.get("weight", 1.0), entry.get("device")
     if not isinstance(held_out, bool):
         raise ValueError(f"held_out is True or False, not {held_out!r}")

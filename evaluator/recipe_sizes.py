@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import symtable
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -311,6 +312,7 @@ def parse_size(text: str) -> dict[str, bool | int | float | str]:
         if not equals or not name.isidentifier() or not value or name in found:
             raise ValueError(f"a size is written NAME=VALUE, several with commas, each name once: not {text.strip()!r}")
         found[name] = _value(value)
+    check_numbers(found)
     return found
 
 
@@ -325,13 +327,24 @@ def _value(text: str) -> bool | int | float | str:
     return text
 
 
+def check_numbers(sizes: Mapping[Any, Any]) -> None:
+    """Raise ValueError for a number that is not finite, and a whole one that no tensor's size can be."""
+    for name, value in sizes.items():
+        if (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >> 63):
+            raise ValueError(f"{name} must be a finite number, and less than 2**63 if it is whole")
+
+
 def with_workloads(problem: Problem, added: Sequence[Mapping[str, Any]]) -> Problem:
     """Return the Problem with a Workload more for each set of sizes; those that it does not name are as in the first
-    shown one. Raise ValueError for a name that the recipes do not take."""
+    shown one. Raise ValueError for a name that the recipes do not take, and a number that is no size."""
     known, names = known_sizes(problem.source), {one.name for one in problem.workloads}
     base = next((one for one in problem.workloads if not one.held_out), problem.workloads[0])
     more = []
     for sizes in added:
+        check_numbers(sizes)
+        small = [name for name, value in sizes.items() if type(value) is int and value < 1]
+        if small:
+            raise ValueError(f"{small[0]} must be 1 or more")
         unknown = [name for name in sizes if known is not None and name not in known]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no size of this file: {_how_to_name(known or ())}")

@@ -24,6 +24,7 @@ from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from db.views.work import ProposalResult
 from evaluator.languages import adapter
+from evaluator.problem import with_line_feeds
 from evaluator.schema import to_json
 from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
 from evolution.plans import plan_of
@@ -133,7 +134,7 @@ def _take_candidate(
     assert result.source is not None
     assert result.language is not None
     candidate = Candidate(
-        source=clean(result.source),
+        source=with_line_feeds(clean(result.source)),
         language=result.language,
         parents=tuple(proposal.parents),
         proposer=proposal.proposer,

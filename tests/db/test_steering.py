@@ -284,3 +284,16 @@ def test_a_number_of_proposals_is_never_doubled(engine: Engine) -> None:
     with read_session(engine) as s:
         numbers = sorted(s.query(ProposalRow.number).filter(ProposalRow.run_id == run.id))
     assert [n for (n,) in numbers] == list(range(len(numbers)))
+
+
+def test_a_candidate_is_stored_with_line_feeds(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.2"))
+    run = world.start(Budget(candidates=9), RunConfig(in_flight=1))
+    world.take(JobKind.PROPOSE)
+    with write_session(engine) as s:
+        first, _ = inject_candidate(s, run.id, kernel("\ufeffspeed=3.0\r\na\rb\n"))
+        twin, _ = inject_candidate(s, run.id, kernel("speed=3.0\na\nb\n"))
+    assert first.candidate_id is not None
+    assert (twin.outcome, twin.candidate_id) == (ProposalOutcome.DUPLICATE, first.candidate_id)
+    with read_session(engine) as s:
+        assert candidates.source(s, first.candidate_id).source == "speed=3.0\na\nb\n"

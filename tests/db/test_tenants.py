@@ -14,6 +14,7 @@ from db.errors import Conflict, NotFound, QuotaExceeded
 from db.queues import JobKind
 from db.repositories import candidates, leaderboard, problems
 from db.repositories.access import projects
+from db.tables.core import Project
 from db.transitions import runs
 from db.transitions.access.projects import archive_project, change_project, charge, create_project
 from db.transitions.problems import create_problem, publish_problem
@@ -223,3 +224,21 @@ def test_names_of_projects_are_taken_once(engine: Engine) -> None:
         assert change_project(s, project, name="one").name == "one"
         with pytest.raises(NotFound):
             change_project(s, "none", name="two")
+
+
+def test_a_name_that_is_taken_meanwhile_is_a_conflict(engine: Engine) -> None:
+    def take() -> str:
+        try:
+            with write_session(engine) as s:
+                return create_project(s, "twice").name
+        except Conflict as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = sorted(one.result() for one in [pool.submit(take) for _ in range(4)])
+    assert found == ["there is a project 'twice' already; take another name"] * 3 + ["twice"]
+    with write_session(engine) as s, s.no_autoflush:  # as on PostgreSQL: the check does not see the other one
+        s.add(Project(id="other", name="unseen", weight=1.0, created_at=datetime.now(UTC)))
+        with pytest.raises(Conflict, match="unseen"):
+            create_project(s, "unseen")
+        s.rollback()

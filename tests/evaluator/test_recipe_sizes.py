@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.errors import ProblemError
 from evaluator.problem import read_problem
 from evaluator.recipe_sizes import constants_as_arguments, default_sizes, domain_in_words, parse_size, with_workloads
 from evaluator.types import Domain, Problem, Workload
@@ -115,6 +116,21 @@ def test_sizes_of_a_further_workload() -> None:
 def test_sizes_that_cannot_be_read(text: str) -> None:
     with pytest.raises(ValueError, match="NAME=VALUE"):
         parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["rows=inf", "rows=-1e999", "rows=nan", "rows=" + "9" * 5000, "rows=1" + "0" * 30])
+def test_numbers_that_nothing_can_store_are_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match="rows must be a finite number"):
+        parse_size(text)
+    with pytest.raises(ProblemError, match="rows must be a finite number"):
+        read_problem(f"{MODEL}\ndef get_inputs(rows=4):\n    return [rows]\nWORKLOADS = [{{'rows': 1e999}}]\n", "p")
+
+
+@pytest.mark.parametrize("value", [0, -5])
+def test_whole_sizes_of_a_further_workload_are_1_or_more(value: int) -> None:
+    with pytest.raises(ValueError, match="rows must be 1 or more"):
+        with_workloads(problem(), [{"rows": value}])
+    assert with_workloads(problem(), [{"rows": 1.5}]).workloads[-1].sizes == {"rows": 1.5}
 
 
 def test_workloads_are_added() -> None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, ScalarSelect, and_, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from db.clock import now
@@ -24,7 +25,7 @@ def create_project(s: Session, name: str, *, weight: float = 1.0, quota: Quota |
     row = Project(id=new_id("proj"), name=name, weight=weight, created_at=now(s))
     _limit(row, quota or Quota())
     s.add(row)
-    s.flush()
+    _flush(s, name)
     return projects.view(row)
 
 
@@ -40,7 +41,7 @@ def change_project(
         row.weight = weight
     if quota is not None:
         _limit(row, quota)
-    s.flush()
+    _flush(s, name or row.name)
     return projects.view(row)
 
 
@@ -61,7 +62,19 @@ def archive_project(s: Session, project_id: str, *, archived: bool = True) -> Pr
 def _check_name(s: Session, name: str, own_id: str | None) -> None:
     taken = s.scalars(select(Project.id).where((Project.name == name) | (Project.id == name))).first()
     if taken not in (None, own_id):
-        raise Conflict(f"there is a project {name!r} already; take another name")
+        raise _taken(name)
+
+
+def _flush(s: Session, name: str) -> None:
+    """Write a project. Raise Conflict where another transaction has taken the name since it was checked."""
+    try:
+        s.flush()
+    except IntegrityError as error:
+        raise _taken(name) from error
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"there is a project {name!r} already; take another name")
 
 
 def _limit(row: Project, quota: Quota) -> None:
