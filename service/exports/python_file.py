@@ -45,18 +45,18 @@ def build(export: Export) -> str:
 
 
 def hoist_future(source: str) -> tuple[str, str]:
-    """Return the source with its `from __future__` lines commented out, and those lines, which must open a file."""
+    """Return the source with `pass` in place of its `from __future__ import`, and these lines, which open a file."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source, ""
-    lines, moved = source.split("\n"), []
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            moved.append(f"from __future__ import {', '.join(alias.name for alias in node.names)}\n")
-            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
-                lines[number] = f"# {lines[number]}  (moved to the top)"
-    return "\n".join(lines), "".join(moved)
+    found = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    lines = [line.encode() for line in source.split("\n")]
+    for node in reversed(found):  # other statements may share its lines
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        lines[first : last + 1] = [lines[first][: node.col_offset] + b"pass" + lines[last][node.end_col_offset :]]
+    moved = [f"from __future__ import {', '.join(alias.name for alias in node.names)}\n" for node in found]
+    return b"\n".join(lines).decode(), "".join(moved)
 
 
 FORMAT = Format(

@@ -284,7 +284,9 @@ def test_a_line_of_the_header_stays_one_line(text: str) -> None:
 def test_future_imports_move_to_the_top() -> None:
     source, future = hoist_future("from __future__ import annotations, division\nx = 1\n")
     assert future == "from __future__ import annotations, division\n"
-    assert source.startswith("# from __future__")
+    assert source == "pass\nx = 1\n"
+    source, future = hoist_future('"""é"""; from __future__ import (\n  annotations,\n); import torch\n')
+    assert (source, future) == ('"""é"""; pass; import torch\n', "from __future__ import annotations\n")
     assert hoist_future("not python (") == ("not python (", "")
 
 
