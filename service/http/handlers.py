@@ -7,6 +7,7 @@ import re
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -14,13 +15,17 @@ from service.errors import ServiceError
 from service.http import problem_details
 from service.http.negotiation import respond
 
+DATABASE_AWAY = (OperationalError, PoolTimeout)
+"""What the database raises while it is away, or too busy to answer."""
+
 
 def install(app: FastAPI) -> None:
     """Register every handler; the error boundary catches the rest."""
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(OperationalError, _database_error)
+    for error in DATABASE_AWAY:
+        app.add_exception_handler(error, _database_error)
 
 
 def _service_error(request: Request, error: Exception) -> Response:
@@ -71,7 +76,11 @@ def _methods(request: Request) -> list[str]:
     return []
 
 
-def _database_error(request: Request, error: Exception) -> Response:
+def _database_error(request: Request, _: Exception) -> Response:
+    return database_away(request)
+
+
+def database_away(request: Request) -> Response:
     """Answer that the database is away or too busy: nothing was stored, and a retry is right."""
     members = problem_details.document(
         503, "unavailable", "Not available at the moment", "The database did not answer in time; try again shortly."

@@ -19,13 +19,15 @@ def wants_page(request: Request) -> bool:
     return not request.url.path.startswith(_PROGRAMS) and "text/html" in request.headers.get("accept", "")
 
 
-def error_page(request: Request, members: Mapping[str, Any]) -> Response:
+def _error_page(members: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
     """Render a problem document as a page."""
-    return page("error.html", status=int(members["status"]), problem=members, path=request.url.path)
+    answer = page("error.html", status=int(members["status"]), problem=members)
+    answer.headers.update(headers)
+    return answer
 
 
 def respond(request: Request, members: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
     """Answer with a problem document, as the client prefers to read it."""
     if wants_page(request):
-        return error_page(request, members)
+        return _error_page(members, headers or {})
     return problem_details.response(members, headers)

@@ -59,10 +59,19 @@ class AccessControl:
 def _check_origin(headers: Headers, host: str) -> None:
     """Refuse changes from another site's page, which the browser names."""
     origin = headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).netloc.lower() != host.strip().lower()
-    if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if (origin is not None and _site_of(origin) != host.strip().lower()) or headers.get(
+        "sec-fetch-site", "same-origin"
+    ) not in ("same-origin", "none"):
         raise Forbidden(
             "A page of another site sent this request; only this service's own pages and programs may.",
             slug="cross-origin",
             title="Requests from other sites are refused",
         )
+
+
+def _site_of(origin: str) -> str | None:
+    """Return the host and port of an Origin header, or None where it cannot be read."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.errors import ServiceError, Unauthorized
 from service.http.addresses import Network, address_of, block_of, is_forwarded
-from service.http.handlers import refusal
+from service.http.handlers import DATABASE_AWAY, database_away, refusal
 from service.http.limits import Limits, check_guesses, count_guess
 from service.http.negotiation import wants_page
 from service.identity.authentication import Authenticator
@@ -47,6 +47,9 @@ class Authenticate:
             who = await self._who(scope, address)
         except ServiceError as error:
             await self._refuse(scope, error)(scope, receive, send)
+            return
+        except DATABASE_AWAY:
+            await database_away(Request(scope))(scope, receive, send)
             return
         scope["principal"] = who
         token = VIEWER.set(who)

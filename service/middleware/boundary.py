@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from db import origin
 from runtime.logs import get_logger
 from service.http import problem_details
+from service.http.negotiation import respond
 
 log = get_logger(__name__)
 
 
 class ErrorBoundary:
-    """Turns every uncaught exception into a problem document, and logs it under the request's id.
+    """Turns every uncaught exception into an answer, and logs it under the request's id.
 
     Where the answer has already begun the connection is cut, so that a client never takes half for whole.
     """
@@ -43,7 +45,7 @@ class ErrorBoundary:
                 500,
                 "internal",
                 "Internal error",
-                f"It was logged as {error_id}; trying again may help.",
+                f"Logged as {error_id}. Try again; if it happens again, give this id to the operator.",
                 error_id=error_id,
             )
-            await problem_details.response(members)(scope, receive, watch)
+            await respond(Request(scope), members)(scope, receive, watch)

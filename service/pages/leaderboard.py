@@ -23,6 +23,7 @@ from service.http.attachments import attachment
 from service.http.paging import Cursor, decode_cursor, encode_cursor
 from service.identity.principal import Reads
 from service.rendering.templates import page
+from service.schemas.fields import Text
 from service.summaries import group_summaries
 
 router = APIRouter()
@@ -38,7 +39,7 @@ SORTS: tuple[tuple[Sort, str], ...] = (
 
 View = Literal["list", "map", "families"]
 VIEWS: tuple[tuple[View, str], ...] = (("list", "List"), ("map", "Problems × devices"), ("families", "Families"))
-Text = Annotated[str, Query(max_length=100)]
+Words = Annotated[Text, Query(max_length=100)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +66,11 @@ class LeaderboardQuery:
 
 
 def leaderboard_query(
-    q: Text = "",
-    device: Text = "",
-    language: Text = "",
-    proposer: Text = "",
-    family: Text = "",
+    q: Words = "",
+    device: Words = "",
+    language: Words = "",
+    proposer: Words = "",
+    family: Words = "",
     sort: Sort = "speedup",
     view: View = "list",
 ) -> LeaderboardQuery:

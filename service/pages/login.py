@@ -24,7 +24,10 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 def safe_target(target: str) -> str:
     """Return the page to go to afterwards: always an address of ours."""
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError:  # an address that nobody can read, such as "//["
+        return "/"
     ours = target.startswith("/") and not target.startswith(("//", "/\\")) and not parts.netloc and target.isprintable()
     return target if ours and parts.path != "/login" else "/"
 

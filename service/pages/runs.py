@@ -27,6 +27,7 @@ from service.rendering.charts.lines import staircase, value_range
 from service.rendering.templates import page
 from service.routers import runs as run_routes
 from service.routers import steering
+from service.schemas.fields import Text
 
 router = APIRouter()
 
@@ -51,7 +52,7 @@ Order = Annotated[Literal["newest", "fastest"], Query()]
 def show_all(
     context: Ctx,
     who: Reads,
-    q: Annotated[str, Query(max_length=100)] = "",
+    q: Annotated[Text, Query(max_length=100)] = "",
     status: Annotated[Literal["", "live", "finished", "failed", "cancelled"], Query()] = "",
     cursor: Cursor = None,
 ) -> Response:

@@ -73,7 +73,7 @@ Count = Annotated[int, Field(ge=1, le=10**9), WHOLE]
 Amount = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 URL = r"^https?://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?$"
 """An http(s) URL with a name or an IPv4 address, without user or fragment."""
-ProblemRef = Annotated[str, Field(max_length=100, examples=["prob_01jd3z8v5e0000q4x9k2m7n8p1"])]
+ProblemRef = Annotated[Text, Field(max_length=100, examples=["prob_01jd3z8v5e0000q4x9k2m7n8p1"])]
 CandidateRef = Annotated[str, Field(pattern=r"^cand_[0-9a-z]{8,34}$", examples=["cand_01jd3z8v5e0000q4x9k2m7n8p1"])]
 ProposerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$")]
 

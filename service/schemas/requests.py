@@ -30,7 +30,8 @@ from service.schemas.fields import (
     Text,
 )
 
-Sizes = Annotated[dict[SizeName, StrictBool | StrictInt | StrictFloat | SizeText], Field(min_length=1, max_length=50)]
+SizeNumber = Annotated[StrictFloat, Field(allow_inf_nan=False)]
+Sizes = Annotated[dict[SizeName, StrictBool | StrictInt | SizeNumber | SizeText], Field(min_length=1, max_length=50)]
 
 
 class ProblemRequest(Strict):

@@ -107,6 +107,29 @@ def test_numbers_that_are_none_are_refused(client: TestClient, finished: str) ->
     assert len(client.get(f"{API}/runs").json()["items"]) == 1
 
 
+def test_sizes_that_are_none_are_refused(client: TestClient) -> None:
+    for number in ("NaN", "Infinity", "-Infinity", "1e400", "1" + "0" * 4000, "0", "-5"):
+        problem = f'{{"name": "x", "source": {json.dumps(PROBLEM)}, "sizes": [{{"rows": {number}}}]}}'
+        for path, content in (
+            ("problems", problem),
+            ("runs", f'{{"problem": {problem}, "budget": {{"candidates": 1}}}}'),
+            ("evaluations", f'{{"problem": {problem}, "source": "x"}}'),
+        ):
+            refused(client.post(f"{API}/{path}", content=content, headers=JSON), 422)
+    assert client.get(f"{API}/problems").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(f"{API}/{path}?problem_id=%00" for path in ("runs", "leaderboard", "leaderboard.csv")),
+        *(f"{path}=%00" for path in ("/?q", "/?device", "/?proposer", "/leaderboard.csv?q", "/runs?q")),
+    ],
+)
+def test_a_nul_in_a_filter_is_refused(client: TestClient, address: str) -> None:
+    refused(client.get(address), 422, "invalid-request")
+
+
 NAMES = ("../../etc/passwd", "..\\..\\x", 'a"; filename=evil.exe', "%2e%2e%2f", "a/b", "CON", "é€漢", "<b>", "-rf")
 
 

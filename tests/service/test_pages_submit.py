@@ -44,6 +44,7 @@ def test_a_mistake_brings_the_form_back_as_it_was(client: TestClient) -> None:
         ({"proposers": "oracle"}, "There is no Proposer named"),
         ({"name": ""}, "Name"),
         ({"sizes": "rows=64\nrows"}, "More workloads: a size is written NAME=VALUE"),
+        ({"sizes": "rows=1e999"}, "More workloads: rows must be a finite number"),
         ({"sizes": "height=64"}, "'height' is no size of this file"),
     ):
         answer = client.post("/submit", data={**FORM, **wrong}, follow_redirects=False)

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
+from db.engine import write_session
+from db.transitions.access.keys import create_key
 from runtime.settings import Settings
 from service.app import create_app
 from service.http.paging import decode_cursor, encode_cursor
@@ -285,6 +289,7 @@ def test_our_own_hosts_are_answered(client: TestClient, host: str) -> None:
         {"origin": "https://evil.example"},
         {"origin": "http://127.0.0.1:9999"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
     ],
@@ -335,19 +340,34 @@ def test_an_error_of_ours_leaks_an_id_and_nothing_else(
             assert "secret" not in json.dumps(document)
             assert document["error_id"] in document["detail"]
             assert document["error_id"] in caplog.text + str(logs)  # whichever way logging was set up before
+        page = client.get("/", headers={"accept": "text/html"})
+        assert page.status_code == 500
+        assert page.headers["content-type"].startswith("text/html")
+        assert "secret" not in page.text
 
 
-def test_a_busy_database_is_answered_with_try_again(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlalchemy.exc import OperationalError
+@pytest.mark.parametrize("reads", ["db.repositories.leaderboard.rows", "db.repositories.access.keys.grant_of_key"])
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError("SELECT secret", {}, Exception("database is locked")), PoolTimeout("secret: 40 connections")],
+)
+def test_a_busy_database_is_answered_with_try_again(
+    app: FastAPI, engine: Engine, monkeypatch: pytest.MonkeyPatch, reads: str, error: Exception
+) -> None:
+    with write_session(engine) as s:
+        key = create_key(s, "default", name="test", scope="read", created_by="test")[1]
 
     def busy(*_: object, **__: object) -> None:
-        raise OperationalError("SELECT secret", {}, Exception("database is locked"))
+        raise error
 
-    monkeypatch.setattr("db.repositories.leaderboard.rows", busy)
-    with TestClient(app, base_url=BASE_URL) as client:
-        response = client.get(f"{API}/leaderboard")
-        assert "secret" not in json.dumps(refused(response, 503, "unavailable"))
-        assert response.headers["retry-after"]
+    monkeypatch.setattr(reads, busy)
+    with TestClient(app, base_url=BASE_URL, headers={"authorization": f"Bearer {key}"}) as client:
+        for path, type in ((f"{API}/leaderboard", "application/problem+json"), ("/", "text/html; charset=utf-8")):
+            response = client.get(path, headers={"accept": type})
+            assert response.status_code == 503
+            assert response.headers["content-type"] == type
+            assert response.headers["retry-after"]
+            assert "secret" not in response.text
 
 
 def test_markup_in_names_and_sources_is_text(client: TestClient, finished: str, world: World) -> None:
