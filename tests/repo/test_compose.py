@@ -37,6 +37,13 @@ def test_the_file_is_sound(compose: dict[str, Any]) -> None:
     assert list(check.complaints(compose)) == []
 
 
+def test_the_service_knows_the_models_and_never_their_keys(compose: dict[str, Any]) -> None:
+    api, propose = (compose["services"][name]["environment"] for name in ("api", "worker-propose"))
+    assert api["WARPWRIGHT_MODELS"] == propose["WARPWRIGHT_MODELS"] == "${WARPWRIGHT_MODELS:-}"
+    assert api["WARPWRIGHT_TRUSTED_PROXIES"] == "${WARPWRIGHT_TRUSTED_PROXIES:-}"
+    assert "WARPWRIGHT_MODEL_API_KEY" not in api
+
+
 CAGES = ("worker-build", "worker-cpu", "worker-gpu", "worker-gpu-build", "worker-propose")
 
 
