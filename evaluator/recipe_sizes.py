@@ -310,7 +310,9 @@ def parse_size(text: str) -> dict[str, bool | int | float | str]:
     for part in text.split(","):
         name, equals, value = (one.strip() for one in part.partition("="))
         if not equals or not name.isidentifier() or not value or name in found:
-            raise ValueError(f"a size is written NAME=VALUE, several with commas, each name once: not {text.strip()!r}")
+            raise ValueError(
+                f"a size is written NAME=VALUE, several with commas, each name once: not {text.strip()[:80]!r}"
+            )
         found[name] = _value(value)
     check_numbers(found)
     return found

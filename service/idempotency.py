@@ -48,8 +48,13 @@ def perform(
     key: str | None,
     body: BaseModel | None,
     work: Callable[[Session], Done],
+    *,
+    operation: str,
 ) -> Response:
-    """Do `work` in one write transaction and answer with its result; repeat the stored answer for a known key."""
+    """Do `work` in one write transaction and answer with its result; repeat the stored answer for a known key.
+
+    `operation` names it in the audit log.
+    """
     fingerprint = content_hash(
         request.method, request.url.path, canonical_json(body.model_dump(mode="json") if body else None)
     )
@@ -58,7 +63,7 @@ def perform(
         if stored is not None:
             return _again(stored, fingerprint)
         done = work(session)
-        record_operation(session, who, request, _subject(request, done))
+        record_operation(session, who, operation, _subject(request, done))
         headers = {"Location": done.location} if done.location else {}
         response = answer(done.value, status=done.status, headers=headers)
         if key:

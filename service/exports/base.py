@@ -54,6 +54,12 @@ class Export:
     dated: str
     proposed_by: str
     estimate: Ratio | None = None
+    stored_hash: str = ""
+
+    @property
+    def problem_hash(self) -> str:
+        """Return the stored Problem's hash, whatever `problem` leaves out of it."""
+        return self.stored_hash or self.problem.hash
 
 
 def file_stem(problem_name: str, device_kind: DeviceKind) -> str:

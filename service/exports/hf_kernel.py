@@ -200,7 +200,7 @@ def _metadata(export: Export, kind: DeviceKind, module: str, identifier: str, co
         "backend": {"type": kind.value, **archs},
         "digest": {"algorithm": "sha256", "files": digests},
         "warpwright": {
-            "problem": export.problem.hash,
+            "problem": export.problem_hash,
             "candidate": export.candidate.hash,
             "confirmed": export.confirmed,
         },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Request
 from sqlalchemy.orm import Session
 
 from db.transitions.access.audit import record
@@ -12,13 +11,12 @@ from service.identity.principal import Principal
 
 
 def record_operation(
-    session: Session, who: Principal, request: Request, subject: str, *, project_id: str | None = None, **detail: Any
+    session: Session, who: Principal, operation: str, subject: str, *, project_id: str | None = None, **detail: Any
 ) -> None:
-    """Append this operation on `subject` (an id), with its actor and address."""
-    route = request.scope.get("route")
+    """Append an operation, named as in the API also where a page did it, on `subject` (an id)."""
     record(
         session,
-        getattr(route, "operation_id", None) or getattr(route, "name", None) or request.method,
+        operation,
         project_id=project_id or who.project_id,
         actor=who.actor,
         subject=subject,

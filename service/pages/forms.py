@@ -15,8 +15,9 @@ from service.errors import Unprocessable
 from service.http.problem_details import field_errors
 from service.schemas.requests import ExtendRequest, ProblemRequest, RunRequest
 
-Line = Annotated[str, Form(max_length=200)]
-Lines = Annotated[list[str], Form(max_length=200)]
+# Without limits of length: the request checks these and brings the form back, where the form would lose its source.
+Line = Annotated[str, Form()]
+Lines = Annotated[list[str], Form()]
 
 _LABELS = {
     "/problem/name": "Name",
@@ -58,10 +59,10 @@ class RunForm:
 
 def run_form(
     name: Line = "",
-    source: Annotated[str, Form()] = "",
+    source: Line = "",
     device: Line = "cpu",
     domain: Line = "",
-    sizes: Annotated[str, Form(max_length=5000)] = "",
+    sizes: Line = "",
     candidates: Line = "",
     minutes: Line = "",
     usd: Line = "",
@@ -129,7 +130,7 @@ def problem_request(form: RunForm) -> ProblemRequest:
     try:
         return ProblemRequest.model_validate(_problem(form, form.name or "unnamed", form.source))
     except ValidationError as error:
-        raise Unprocessable(words(error), title="The reference cannot be read") from error
+        raise Unprocessable(words(error, "problem"), title="The reference cannot be read") from error
 
 
 def _problem(form: RunForm, name: str, source: str) -> dict[str, Any]:
@@ -143,9 +144,9 @@ def _problem(form: RunForm, name: str, source: str) -> dict[str, Any]:
     return {"name": name, "source": source, "sizes": sizes, **({"domain": form.domain} if form.domain else {})}
 
 
-def words(error: ValidationError) -> str:
-    """Describe what to correct, field by field."""
-    found = field_errors([{**one, "loc": ("body", *one["loc"])} for one in error.errors()])
+def words(error: ValidationError, *under: str) -> str:
+    """Describe what to correct, field by field; `under` is where the checked part belongs in the whole request."""
+    found = field_errors([{**one, "loc": ("body", *under, *one["loc"])} for one in error.errors()])
     return "; ".join(f"{_LABELS.get(one['field'], one['field'].strip('/'))}: {one['message']}" for one in found)
 
 

@@ -37,7 +37,7 @@ def create(context: Ctx, who: Operates, request: Request, body: BundleRequest, k
         bundle = make_bundle(session, body.device, limit=body.limit, lease_s=lease_s)
         return Done(value=bundle, status=201, location=f"/api/v1/bundles/{bundle.id}")
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="create_bundle")
 
 
 @router.post(
@@ -60,7 +60,7 @@ def collect(
         collected, nudges = settle_answer(session, id, found)
         return Done(value=collected, status=200, nudges=nudges)
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="collect_answer")
 
 
 @router.post(
@@ -77,4 +77,4 @@ def release(context: Ctx, who: Operates, request: Request, id: BundleId, key: Id
         released, nudges = release_bundle(session, id)
         return Done(value=ReleasedAnswer(released=released), status=200, nudges=nudges)
 
-    return perform(context, who, request, key, None, work)
+    return perform(context, who, request, key, None, work, operation="release_bundle")

@@ -201,7 +201,7 @@ def shown(export: Export) -> Export:
     if evaluation is not None and measured:
         evaluation = replace(evaluation, measurements=measured)
     facts = tuple(fact for fact in export.facts if fact.workload in known)
-    return replace(export, problem=problem, evaluation=evaluation, facts=facts)
+    return replace(export, problem=problem, stored_hash=export.problem_hash, evaluation=evaluation, facts=facts)
 
 
 def deciding_evaluation(found: Sequence[Evaluation]) -> Evaluation | None:

@@ -51,7 +51,7 @@ def create(
         record, nudges = submit_candidate(session, who.project_id, problem.id, body.device, candidate, by=body.by)
         return Done(value=record, status=202, location=f"/api/v1/evaluations/{record.id}", nudges=nudges)
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="create_evaluation")
 
 
 @router.get(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from db.engine import read_session, write_session
@@ -17,7 +17,7 @@ from service.errors import Forbidden, NotFound
 from service.http.answering import KeyId, answer, errors, refusals
 from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
 from service.identity.auditing import record_operation
-from service.identity.principal import Manages, Principal, Reads
+from service.identity.principal import Manages, Principal, Reads, Scope
 from service.schemas.access import PROJECT_ID, ApiKeyPage, ApiKeyRequest, AuditPage, NewApiKey, WhoAmI
 
 router = APIRouter(tags=["access"])
@@ -47,18 +47,12 @@ def seen_project(who: Principal, project_id: str | None) -> str | None:
     responses=errors(404, 408, 413, 422),
     summary="Make an API key",
 )
-def create(context: Ctx, who: Manages, request: Request, body: ApiKeyRequest) -> Response:
+def create(context: Ctx, who: Manages, body: ApiKeyRequest) -> Response:
     """Create a key; the answer holds it, this once.
 
     Two POSTs make two keys: an Idempotency-Key would have to store the secret.
     """
-    if not who.scope.allows(body.scope):
-        raise Forbidden(
-            f"A key with the scope {who.scope.value!r} cannot make one with {body.scope.value!r}.",
-            slug="scope-missing",
-            title="The key does not allow this",
-            needed=body.scope.value,
-        )
+    _check_scope(who, body.scope, "make")
     project_id = seen_project(who, body.project_id) or who.project_id
     with write_session(context.engine) as session, refusals():
         view, secret = create_key(
@@ -69,7 +63,7 @@ def create(context: Ctx, who: Manages, request: Request, body: ApiKeyRequest) ->
             created_by=who.actor,
             lifetime=None if body.expires_in_days is None else timedelta(days=body.expires_in_days),
         )
-        record_operation(session, who, request, view.id, project_id=project_id, name=view.name, scope=view.scope)
+        record_operation(session, who, "create_key", view.id, project_id=project_id, name=view.name, scope=view.scope)
     headers = {"Location": f"/api/v1/keys/{view.id}", "Cache-Control": "no-store"}
     return answer(NewApiKey.of(view, secret), status=201, headers=headers)
 
@@ -106,15 +100,27 @@ def get(context: Ctx, who: Manages, id: KeyId) -> Response:
     responses=errors(404, 408, 413),
     summary="Revoke an API key",
 )
-def revoke(context: Ctx, who: Manages, request: Request, id: KeyId) -> Response:
+def revoke(context: Ctx, who: Manages, id: KeyId) -> Response:
     """Revoke it at once, with every session that it opened.
 
-    Open streams end within seconds. The key stays listed.
+    Open streams end within seconds. The key stays listed. A key with a higher scope than the caller's is refused.
     """
     with write_session(context.engine) as session, refusals():
-        view = revoke_key(session, id, project_id=seen_project(who, None))
-        record_operation(session, who, request, id, project_id=view.project_id)
+        project_id = seen_project(who, None)
+        _check_scope(who, Scope(keys.get(session, id, project_id=project_id).scope), "revoke")
+        view = revoke_key(session, id, project_id=project_id)
+        record_operation(session, who, "revoke_key", id, project_id=view.project_id)
     return answer(view)
+
+
+def _check_scope(who: Principal, scope: Scope, act: str) -> None:
+    if not who.scope.allows(scope):
+        raise Forbidden(
+            f"A key with the scope {who.scope.value!r} cannot {act} one with {scope.value!r}.",
+            slug="scope-missing",
+            title="The key does not allow this",
+            needed=scope.value,
+        )
 
 
 @router.get("/me", operation_id="get_me", response_model=WhoAmI, responses=errors(), summary="Read my own identity")

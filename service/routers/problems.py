@@ -42,7 +42,7 @@ def create(context: Ctx, who: Submits, request: Request, body: ProblemRequest, k
         value = ProblemAnswer.of(view, source=True)
         return Done(value=value, status=201, location=f"/api/v1/problems/{view.id}")
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="create_problem")
 
 
 @router.get("", operation_id="list_problems", response_model=ProblemPage, responses=errors(), summary="List Problems")

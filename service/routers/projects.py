@@ -45,7 +45,7 @@ def create(context: Ctx, who: Operates, request: Request, body: ProjectRequest, 
         value = ProjectAnswer.of(view, projects.usage(session, view.id))
         return Done(value=value, status=201, location=f"/api/v1/projects/{view.id}")
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="create_project")
 
 
 @router.get(
@@ -90,14 +90,15 @@ def get(context: Ctx, who: Reads, id: ProjectId) -> Response:
     responses=write_errors(404, 409),
     summary="Change a project",
 )
-def change(context: Ctx, who: Operates, request: Request, id: ProjectId, body: ProjectChangeRequest) -> Response:
+def change(context: Ctx, who: Operates, id: ProjectId, body: ProjectChangeRequest) -> Response:
     """Change its name, weight or quota; close it (`archived`: keys are refused, Runs pause) or open it again."""
     with write_session(context.engine) as session, refusals():
         quota = body.quota.quota() if body.quota is not None else None
         view = change_project(session, id, name=body.name, weight=body.weight, quota=quota)
         if body.archived is not None:
             view = archive_project(session, id, archived=body.archived)
-        record_operation(session, who, request, id, project_id=id, **body.model_dump(mode="json", exclude_none=True))
+        changed = body.model_dump(mode="json", exclude_none=True)
+        record_operation(session, who, "change_project", id, project_id=id, **changed)
         return answer(ProjectAnswer.of(view, projects.usage(session, id)))
 
 
@@ -113,12 +114,12 @@ def _check_seen(who: Principal, project_id: str) -> None:
     responses=write_errors(404, 409),
     summary="Publish a Problem",
 )
-def set_visibility(context: Ctx, who: Manages, request: Request, id: ProblemId, body: VisibilityRequest) -> Response:
+def set_visibility(context: Ctx, who: Manages, id: ProblemId, body: VisibilityRequest) -> Response:
     """Make it public: every project may read it, its Champions and their kernels, and start Runs of it.
 
     Runs, prompts and other Candidates stay private. Once others have Runs of it, it stays public (409).
     """
     with write_session(context.engine) as session, refusals():
         view = publish_problem(session, id, who.project_id, public=body.public)
-        record_operation(session, who, request, id, public=body.public)
+        record_operation(session, who, "set_visibility", id, public=body.public)
     return answer(ProblemAnswer.of(view, source=True))

@@ -57,7 +57,7 @@ def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: 
             set_webhook(session, run.id, body.webhook.url, body.webhook.secret)
         return Done(value=run, status=202, location=f"/api/v1/runs/{run.id}", nudges=nudges)
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="create_run")
 
 
 def check_proposers(context: Context, config: RunConfig) -> None:
@@ -168,13 +168,20 @@ class Transition(Protocol):
 
 
 def _change(
-    context: Context, who: Principal, request: Request, key: str | None, run_id: str, transition: Transition
+    context: Context,
+    who: Principal,
+    request: Request,
+    key: str | None,
+    run_id: str,
+    transition: Transition,
+    *,
+    operation: str,
 ) -> Response:
     def work(session: Session) -> Done:
         run, nudges = transition(session, run_id, project_id=who.project_id)
         return Done(value=run, status=200, nudges=nudges)
 
-    return perform(context, who, request, key, None, work)
+    return perform(context, who, request, key, None, work, operation=operation)
 
 
 @router.post(
@@ -182,7 +189,7 @@ def _change(
 )
 def cancel(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
     """End the Run now; work in flight is stored. A Run that has ended stays as it is."""
-    return _change(context, who, request, key, id, cancel_run)
+    return _change(context, who, request, key, id, cancel_run, operation="cancel_run")
 
 
 @router.post(
@@ -190,7 +197,7 @@ def cancel(context: Ctx, who: Submits, request: Request, id: RunId, key: Idempot
 )
 def pause(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
     """Pause the Run: nothing new starts, work in flight is stored, the wall clock stops."""
-    return _change(context, who, request, key, id, pause_run)
+    return _change(context, who, request, key, id, pause_run, operation="pause_run")
 
 
 @router.post(
@@ -202,4 +209,4 @@ def pause(context: Ctx, who: Submits, request: Request, id: RunId, key: Idempote
 )
 def resume(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
     """Resume a paused Run."""
-    return _change(context, who, request, key, id, resume_run)
+    return _change(context, who, request, key, id, resume_run, operation="resume_run")

@@ -38,7 +38,7 @@ def extend(
         )
         return Done(value=run, status=200, nudges=nudges)
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="extend_run")
 
 
 @router.post(
@@ -64,7 +64,7 @@ def fork(
         check_prices(context, session, run)
         return Done(value=run, status=202, location=f"/api/v1/runs/{run.id}", nudges=nudges)
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="fork_run")
 
 
 @router.post(
@@ -89,4 +89,4 @@ def inject(
         location = f"/api/v1/candidates/{proposal.candidate_id}"
         return Done(value=proposal, status=202, location=location, nudges=nudges)
 
-    return perform(context, who, request, key, body, work)
+    return perform(context, who, request, key, body, work, operation="inject_candidate")

@@ -248,6 +248,9 @@ def test_keys_are_made_shown_once_listed_without_secrets_and_revoked(gate: Gate)
         assert key["key"].partition("_")[2] not in str(audit.list(s, "default"))
         assert [line.action for line in audit.list(s, "default", limit=2)] == ["revoke_key", "create_key"]
     refused(gate.http.post(f"{API}/keys", headers=manager, json={"name": "x", "scope": "operator"}), 403)
+    operator = gate.make("operator")
+    refused(gate.http.delete(f"{API}/keys/{gate.key_id(operator)}", headers=manager), 403, "scope-missing")
+    assert gate.http.get(f"{API}/me", headers=bearer(operator)).status_code == 200
     refused(gate.http.post(f"{API}/keys", headers=manager, json={"name": "x", "project_id": "default2"}), 404)
     refused(gate.http.post(f"{API}/keys", headers=bearer(BOOTSTRAP), json={"name": "x", "project_id": "no"}), 404)
 

@@ -207,6 +207,8 @@ def test_the_download_is_a_file_that_passes_its_own_check(client: TestClient, fi
     digest = base64.b64encode(hashlib.sha256(response.content).digest()).decode()
     assert response.headers["repr-digest"] == f"sha-256=:{digest}:"
     problem = client.get(f"{API}/runs/{finished}").json()["problem_id"]
+    for text in (response.text, client.get(f"{API}/runs/{finished}/download", params={"held_out": False}).text):
+        assert client.get(f"{API}/problems/{problem}").json()["hash"] in text
     same = client.get(f"{API}/problems/{problem}/download", params={"device": "cpu"})
     assert same.content == response.content
     assert "2.40 x as fast as the fastest PyTorch baseline, confirmed" in response.text

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from db.engine import write_session
 from db.queues import JobKind
 from db.tables.core import ChampionRow
+from db.transitions.runs import pause_run
 from db.views.rows import Milestone
 from db.views.work import ProposalResult, ProposeWork
 from evaluator.problem import read_problem
@@ -183,10 +184,19 @@ def test_a_run_is_paused_resumed_and_cancelled_from_its_page(client: TestClient,
         answer = client.post(f"/runs/{run.id}/{act}", follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{run.id}")
         assert world.run(run.id).status == status
+    audited = [line["action"] for line in client.get("/api/v1/audit").json()["items"][:3]]
+    assert audited == ["cancel_run", "resume_run", "pause_run"]
     assert "<form method" not in client.get(f"/runs/{run.id}").text
     assert client.post(f"/runs/{run.id}/explode").status_code == 422
     foreign = {"origin": "https://elsewhere.example"}
     assert client.post(f"/runs/{run.id}/cancel", headers=foreign).status_code == 403
+
+
+def test_the_reason_of_a_pause_is_shown(client: TestClient, engine: Engine, world: World) -> None:
+    run = world.start()
+    with write_session(engine) as s:
+        pause_run(s, run.id, why="The project's quota is used up.")
+    assert "Paused: The project&#39;s quota is used up. Work in flight" in client.get(f"/runs/{run.id}").text
 
 
 def test_a_diff_shows_what_changed_and_folds_the_rest() -> None:
@@ -212,6 +222,8 @@ def test_errors_are_pages_for_people_and_documents_for_programs(client: TestClie
     assert page.headers["content-type"].startswith("text/html")
     assert client.get("/runs/nothing").headers["content-type"] == "application/problem+json"
     assert client.get("/runs?cursor=forged", headers={"accept": "text/html"}).status_code == 400
+    wrong = client.get("/runs?status=lost", headers={"accept": "text/html"})
+    assert (wrong.status_code, "<code>status</code>: Input should be" in wrong.text) == (422, True)
 
 
 def test_numbers_read_well() -> None:

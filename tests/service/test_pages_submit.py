@@ -31,6 +31,7 @@ def test_a_run_is_started_with_the_form(client: TestClient, engine: Engine, nudg
     assert (run.budget.candidates, run.budget.wall_s, run.budget.usd) == (5, 90.0, None)
     assert (run.config.target_speedup, run.config.proposers) == (1.5, ("synthesiser",))
     assert nudges
+    assert client.get("/api/v1/audit").json()["items"][0]["action"] == "create_run"
 
 
 def test_a_mistake_brings_the_form_back_as_it_was(client: TestClient) -> None:
@@ -43,6 +44,9 @@ def test_a_mistake_brings_the_form_back_as_it_was(client: TestClient) -> None:
         ({"device": "cuda"}, "no Workload for cuda"),
         ({"proposers": "oracle"}, "There is no Proposer named"),
         ({"name": ""}, "Name"),
+        ({"name": "x" * 201}, "Name: String should have at most 200 characters"),
+        ({"sizes": "x" * 5001}, "More workloads: a size is written NAME=VALUE"),
+        ({"candidates": "9" * 201}, "Candidates"),
         ({"sizes": "rows=64\nrows"}, "More workloads: a size is written NAME=VALUE"),
         ({"sizes": "rows=1e999"}, "More workloads: rows must be a finite number"),
         ({"sizes": "height=64"}, "'height' is no size of this file"),
@@ -130,6 +134,7 @@ def test_a_run_that_ended_is_extended_from_its_page(client: TestClient, world: W
     answer = client.post(f"/runs/{finished}/extend", data={"candidates": "7", "minutes": ""}, follow_redirects=False)
     assert answer.status_code == 303, answer.text
     assert world.run(finished).budget.candidates == before + 7
+    assert client.get("/api/v1/audit").json()["items"][0]["action"] == "extend_run"
     page = {"accept": "text/html"}
     assert client.post(f"/runs/{finished}/extend", data={}, headers=page).status_code == 422
 

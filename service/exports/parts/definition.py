@@ -89,7 +89,7 @@ def _made(export: Export, *, sol: bool) -> Described:
     name, op_type = file_stem(export.problem.name, export.device_kind), "warpwright"
     own = {
         "name": name, "op_type": op_type, "axes": axes.json(), "inputs": inputs, "outputs": outputs,
-        "reference": _reference(export, tensors, weights), "description": f"Made by Warpwright, {export.problem.hash}",
+        "reference": _reference(export, tensors, weights), "description": f"Made by Warpwright, {export.problem_hash}",
     }  # fmt: skip
     workloads = {
         fact.workload: _workload(export, fact, axes.of(place), list(inputs)) for place, fact in enumerate(facts)
@@ -165,7 +165,7 @@ class _Axes:
 
 
 def _workload(export: Export, fact: WorkloadFacts, axes: Mapping[str, int], inputs: Sequence[str]) -> dict[str, Any]:
-    key = content_hash(export.problem.hash, fact.workload)
+    key = content_hash(export.problem_hash, fact.workload)
     uuid = f"{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:32]}"
     return {"uuid": uuid, "axes": dict(axes), "inputs": {name: {"type": "random"} for name in inputs}}
 

@@ -79,7 +79,7 @@ def check_module(export: Export, about: str) -> str:
 def evidence(export: Export) -> str:
     """Return everything that the judge found, as JSON."""
     found: dict[str, Any] = {
-        "problem": {"name": export.problem.name, "hash": export.problem.hash},
+        "problem": {"name": export.problem.name, "hash": export.problem_hash},
         "candidate": {"id": export.candidate_id, "hash": export.candidate.hash, "proposed_by": export.proposed_by},
         "device_kind": export.device_kind.value,
         "confirmed": export.confirmed,

@@ -13,7 +13,7 @@ def header(export: Export, module: str = "", *, alone: bool = False) -> str:
     without its guard, for a project that checks it itself."""
     problem = export.problem
     rows = [
-        ("problem", f"{one_line(problem.name)}, sha256 {problem.hash}"),
+        ("problem", f"{one_line(problem.name)}, sha256 {export.problem_hash}"),
         ("kernel", f"{export.candidate_id}, sha256 {export.candidate.hash}"),
         ("", f"{export.candidate.language.value}, proposed by {one_line(export.proposed_by)}"),
         *_evidence(export),
