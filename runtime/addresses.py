@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+_LABEL = re.compile("[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -39,12 +41,17 @@ def read_url(url: str) -> Target:
     if parts.scheme not in ("http", "https"):
         raise ValueError("the URL begins with https:// or http://")
     if "@" in parts.netloc:
-        raise ValueError("the URL names no user: what is sent is signed instead")
-    if not parts.hostname or parts.fragment or "%" in parts.netloc:
-        raise ValueError("the URL has a host and no fragment")
+        raise ValueError("leave user and password out of the URL: deliveries are signed instead")
+    if not parts.hostname or parts.fragment:
+        raise ValueError("give a URL with a host and without a #fragment")
+    host = parts.hostname.removesuffix(".")
+    if len(host) > 253 or (":" not in host and not all(_LABEL.fullmatch(label) for label in host.split("."))):
+        raise ValueError("the host of the URL is names of 1 to 63 letters, digits, - or _, with dots between them")
+    if port == 0:
+        raise ValueError("the port of the URL is 1 to 65535")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     secure = parts.scheme == "https"
-    return Target(secure=secure, host=parts.hostname.rstrip("."), port=port or (443 if secure else 80), path=path)
+    return Target(secure=secure, host=host, port=port or (443 if secure else 80), path=path)
 
 
 def is_public(address: IPAddress) -> bool:

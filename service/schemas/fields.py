@@ -17,6 +17,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
 
+from runtime.addresses import read_url
+
 MAX_SOURCE_BYTES = 1 << 20
 
 # Invisible characters, line breaks, and those that turn the direction of text; spaces other than U+0020.
@@ -71,8 +73,24 @@ SizeText = Annotated[Text, Field(min_length=1, max_length=200)]
 Source = Annotated[Text, Field(min_length=1, max_length=MAX_SOURCE_BYTES), AfterValidator(_fits)]
 Count = Annotated[int, Field(ge=1, le=10**9), WHOLE]
 Amount = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-URL = r"^https?://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?(/[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?$"
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+_REST = r"[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*"
+URL = rf"^https?://{_LABEL}(\.{_LABEL})*(:{_PORT})?({_REST})?$"
 """An http(s) URL with a name or an IPv4 address, without user or fragment."""
+
+
+def _readable(url: str) -> str:
+    read_url(url)
+    return url
+
+
+WebhookURL = Annotated[
+    str,
+    Field(max_length=2000, examples=["https://ci.example.com/done"]),
+    AfterValidator(_readable),  # says the reason
+    Matching(URL, "give a URL with a name or an IPv4 address, and other characters as %XX"),
+]
 ProblemRef = Annotated[Text, Field(max_length=100, examples=["prob_01jd3z8v5e0000q4x9k2m7n8p1"])]
 CandidateRef = Annotated[str, Field(pattern=r"^cand_[0-9a-z]{8,34}$", examples=["cand_01jd3z8v5e0000q4x9k2m7n8p1"])]
 ProposerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$")]

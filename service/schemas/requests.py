@@ -12,14 +12,11 @@ from db.transitions.work.bundles import MOST_TASKS
 from evaluator.languages import detect
 from evaluator.types import Candidate, DeviceKind, Domain, Language
 from evolution.types import MAX_SEEDS, Budget, RunConfig
-from runtime.addresses import read_url
 from service.schemas.fields import (
-    URL,
     WHOLE,
     Amount,
     CandidateRef,
     Count,
-    Matching,
     Name,
     ProblemRef,
     ProposerName,
@@ -28,6 +25,7 @@ from service.schemas.fields import (
     Source,
     Strict,
     Text,
+    WebhookURL,
 )
 
 SizeNumber = Annotated[StrictFloat, Field(allow_inf_nan=False)]
@@ -169,15 +167,10 @@ class WebhookRequest(Strict):
     internal addresses are refused.
     """
 
-    url: Annotated[str, Field(max_length=2000, examples=["https://ci.example.com/done"]), Matching(URL, "give a URL")]
+    url: WebhookURL
     secret: Annotated[
         str, Field(min_length=16, max_length=200, pattern=r"^[!-~]+$", json_schema_extra={"writeOnly": True})
     ]
-
-    @model_validator(mode="after")
-    def _readable(self) -> Self:
-        read_url(self.url)
-        return self
 
 
 class RunRequest(Strict):

@@ -252,6 +252,29 @@ def test_a_webhook_is_ordered_when_the_run_ends_and_its_secret_never_told(client
 
 
 @pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://a..b/", "1 to 63 letters"),
+        (f"http://{'a' * 64}.com/", "1 to 63 letters"),
+        ("https://x.com/#part", "without a #fragment"),
+        ("https://x.com/a|b", "as %XX"),
+        ("https://x.com:65536/", "this is not a URL"),
+        ("https://x.com:65535/", ""),
+        ("https://CI_2.Example.com?x=1", ""),
+    ],
+)
+def test_the_address_of_a_webhook_is_refused_with_the_reason(client: TestClient, url: str, reason: str) -> None:
+    body = {
+        "problem": {"name": "softmax", "source": PROBLEM},
+        "budget": {"candidates": 1},
+        "webhook": {**HOOK, "url": url},
+    }
+    response = client.post(f"{API}/runs", json=body)
+    assert response.status_code == (422 if reason else 202)
+    assert reason in response.text
+
+
+@pytest.mark.parametrize(
     "hook",
     [
         {"url": "http://127.0.0.1:6379/"},

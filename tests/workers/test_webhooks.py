@@ -199,7 +199,8 @@ def test_the_connection_goes_to_the_address_that_was_looked_at(listen: Any, monk
 @pytest.mark.parametrize(
     "url",
     ["ftp://x/", "http://", "http://user@x/", "http://x/#f", "http://x y/", "http://x:99999/", "http://x%2e/", "x",
-     "http://x\\@y/", "http://\u0000/", "http://bücher.example/", "http://[::1/"],
+     "http://x\\@y/", "http://\u0000/", "http://bücher.example/", "http://[::1/",
+     "http://a..b/", f"http://{'a' * 64}.com/", f"http://{'a.' * 127}b/", "http://-a.com/", "http://x:0/"],
 )  # fmt: skip
 def test_an_odd_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="URL"):
