@@ -6,8 +6,10 @@ import argparse
 import os
 import sys
 
-from db.engine import check, make_engine, migrate
-from db.errors import SchemaMismatch
+from sqlalchemy.exc import OperationalError
+
+from db.engine import check, make_engine, migrate, no_answer
+from db.errors import SchemaMismatch, WrongAddress
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,11 +20,17 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if not given.url:
         parser.error("give a database URL, or set WARPWRIGHT_DATABASE_URL")
-    engine = make_engine(given.url)
+    try:
+        engine = make_engine(given.url)
+    except WrongAddress as error:
+        parser.error(str(error))
     try:
         migrate(engine) if given.action == "migrate" else check(engine)
     except SchemaMismatch as error:
         print(error, file=sys.stderr)
+        return 1
+    except OperationalError as error:
+        print(no_answer(given.url, error), file=sys.stderr)
         return 1
     finally:
         engine.dispose()

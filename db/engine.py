@@ -11,10 +11,11 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from db.errors import SchemaMismatch
+from db.errors import SchemaMismatch, WrongAddress
 from db.tables import counters
 
 BUSY_TIMEOUT_S = 10.0
@@ -29,9 +30,9 @@ def make_engine(url: str) -> Engine:
     """Create an engine for `sqlite:////abs/path.db` or `postgresql+psycopg://...`.
 
     SQLite: WAL, foreign keys, a busy timeout, and no implicit BEGIN of the driver (see `write_session`).
-    PostgreSQL: READ COMMITTED, connections checked before use.
+    PostgreSQL: READ COMMITTED, connections checked before use. Raise WrongAddress for any other URL.
     """
-    if make_url(url).get_backend_name() != "sqlite":
+    if _driver_of(url) == "postgresql+psycopg":
         return create_engine(
             url,
             pool_pre_ping=True,
@@ -45,6 +46,26 @@ def make_engine(url: str) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _driver_of(url: str) -> str:
+    try:
+        driver = make_url(url).drivername
+    except ArgumentError:  # which repeats the URL and its password
+        driver = ""
+    if driver not in ("sqlite", "sqlite+pysqlite", "postgresql+psycopg"):
+        raise WrongAddress(
+            "the database's URL cannot be used: write sqlite:////absolute/path.db or"
+            " postgresql+psycopg://user:password@host/name"
+        )
+    return driver
+
+
+def no_answer(url: str, error: OperationalError) -> str:
+    """Describe in a line, without the password, a database that cannot be opened."""
+    reason = " ".join(str(error.orig).split())
+    advice = ": is there its folder, and may this user write there?" if url.startswith("sqlite") else ""
+    return f"the database {make_url(url).render_as_string()} cannot be opened: {reason}{advice}"
 
 
 def _begin(connection: Connection) -> None:

@@ -4,7 +4,8 @@ DbError
 ├── NotFound          no such row, or it belongs to another project
 ├── Conflict          the row is in a state that does not allow this
 ├── QuotaExceeded     the project has used up a quota
-└── SchemaMismatch    the database is not at the revision that this code needs
+├── SchemaMismatch    the database is not at the revision that this code needs
+└── WrongAddress      the URL names no database that can be used here
 """
 
 from __future__ import annotations
@@ -42,3 +43,7 @@ class QuotaExceeded(DbError):
 
 class SchemaMismatch(DbError):
     """The database is not at the revision that this code needs: run `python -m db migrate`."""
+
+
+class WrongAddress(DbError):
+    """The URL of the database cannot be used; the message says what to write."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network
@@ -135,7 +136,7 @@ class Settings(BaseSettings):
         default="", description="Nsight Compute's program; unset: where it is installed; `off`: no counters are read."
     )
     ncu_s: float = Field(default=60.0, gt=0, description="Total time of reading a GPU's counters once.")
-    gpu_device: str = Field(default="cuda:0", pattern=r"^cuda:\d+$", description="The device of a `gpu` worker.")
+    gpu_device: str = Field(default="cuda:0", description="The device of a `gpu` worker.")
     admit_deadline_s: float = Field(default=180.0, gt=0, description="Total time of one admission.")
     baseline_deadline_s: float = Field(default=600.0, gt=0, description="Total time of timing all Baselines once.")
     build_deadline_s: float = Field(default=180.0, gt=0, description="Total time of one build.")
@@ -151,6 +152,18 @@ class Settings(BaseSettings):
     @classmethod
     def _words(cls, value: object) -> object:
         return tuple(shlex.split(value)) if isinstance(value, str) else value
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _set(cls, value: object) -> object:
+        return value or None  # an empty variable is unset
+
+    @field_validator("gpu_device")
+    @classmethod
+    def _gpu(cls, value: str) -> str:
+        if not re.fullmatch(r"cuda:\d+", value):
+            raise ValueError("name a GPU as cuda:N, such as cuda:0")
+        return value
 
     @field_validator("models", mode="before")
     @classmethod
@@ -209,6 +222,6 @@ def settings_table() -> str:
 
 
 def _shown(value: object) -> str:
-    if value is None or value in ((), {}):
+    if value is None or value in ((), {}, ""):
         return "unset"
     return f"`{','.join(value)}`" if isinstance(value, tuple) else f"`{value}`"

@@ -6,8 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from db.engine import make_engine, migrate, read_session
-from db.errors import SchemaMismatch
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from db.engine import make_engine, migrate, no_answer, read_session
+from db.errors import SchemaMismatch, WrongAddress
 from db.repositories.access import keys
 from evaluator.collector import paused_collector
 from runtime.errors import SettingsError
@@ -32,16 +35,30 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.command == "openapi":
         return _openapi(chosen.file)
     try:
-        return _keys(chosen) if chosen.command == "keys" else _serve()
-    except (SchemaMismatch, SettingsError, StartupError) as error:
+        return _keys(chosen, load_settings()) if chosen.command == "keys" else _serve(load_settings())
+    except (SchemaMismatch, SettingsError, StartupError, WrongAddress) as error:
         print(f"warpwright: {error}", file=sys.stderr)
         return 2
+    except OperationalError as error:
+        print(f"warpwright: {no_answer(load_settings().database_url, error)}", file=sys.stderr)
+        return 3
 
 
-def _keys(chosen: argparse.Namespace) -> int:
-    engine = make_engine(load_settings().database_url)
+def _database(settings: Settings) -> Engine:
+    """Return the migrated database. The data folder is made where it is to lie there, as it does by default."""
+    engine = make_engine(settings.database_url)
+    if engine.dialect.name == "sqlite" and Path(engine.url.database or "").parent == settings.data_dir:
+        try:
+            settings.data_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartupError(f"WARPWRIGHT_DATA_DIR: {settings.data_dir}: {error.strerror}") from error
+    migrate(engine)
+    return engine
+
+
+def _keys(chosen: argparse.Namespace, settings: Settings) -> int:
+    engine = _database(settings)
     try:
-        migrate(engine)
         return commands_for_operators.run_keys(chosen, engine)
     finally:
         engine.dispose()
@@ -56,11 +73,9 @@ def _openapi(file: Path | None) -> int:
     return 0
 
 
-def _serve() -> int:
-    settings = load_settings()
+def _serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
-    engine = make_engine(settings.database_url)
-    migrate(engine)
+    engine = _database(settings)
     with read_session(engine) as s:
         check_exposure(settings, operator_key=keys.operator_exists(s))
     engine.dispose()

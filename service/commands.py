@@ -35,7 +35,10 @@ def add_keys(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _days(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if not 1 <= value <= 3650:
         raise argparse.ArgumentTypeError("choose between 1 and 3650 days")
     return value

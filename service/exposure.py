@@ -35,10 +35,10 @@ def check_exposure(settings: Settings, *, operator_key: bool = False) -> None:
 
     `operator_key`: the database holds one.
     """
-    if not is_keyless(settings) and not settings.api_key and not operator_key:
-        where = settings.host if not is_loopback(settings.host) else f"behind {', '.join(settings.allowed_hosts)}"
+    if not is_keyless(settings) and settings.api_key is None and not operator_key:
+        where = settings.host if not is_loopback(settings.host) else ", ".join(settings.allowed_hosts)
         raise StartupError(
-            f"refusing to listen on {where} without a key: any caller could run code here. "
+            f"refusing to serve {where} without a key: anyone who reaches it could run code here. "
             "Create one (python -m service keys create --scope operator), or set WARPWRIGHT_API_KEY "
             f"({LEAST_CHARACTERS} characters or more), or listen on 127.0.0.1."
         )

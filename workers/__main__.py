@@ -19,7 +19,7 @@ from celery.platforms import SecurityWarning
 from sqlalchemy.exc import OperationalError
 
 from db.engine import check, make_engine
-from db.errors import SchemaMismatch
+from db.errors import SchemaMismatch, WrongAddress
 from evaluator.collector import paused_collector
 from runtime.errors import SettingsError
 from runtime.logs import configure_logging
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.kind == "all":
             return run_all(("control", "propose", "build", *(("gpu", "gpu-build") if options.gpu else ()), "cpu"))
         return run_one(options.kind)
-    except SettingsError as error:
+    except (SettingsError, WrongAddress) as error:
         print(error, file=sys.stderr)
         return 2
     except StartFailed as error:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 import db.engine
 from db.__main__ import main
 from db.engine import check, make_engine, migrate, newest_revision, read_session, write_session
-from db.errors import Conflict, NotFound, SchemaMismatch
+from db.errors import Conflict, NotFound, SchemaMismatch, WrongAddress
 from db.ids import new_id
 from db.packing import clean, pack, unpack
 from db.repositories import candidates, problems, proposals, runs
@@ -92,6 +92,27 @@ def test_the_command_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["check"])
     assert caught.value.code == 2
+
+
+WRONG_URLS = ("postgres://u:secret@h/n", "postgresql://u:secret@h/n", "mysql://h/n", "u:secret@h:x:/n", "")
+
+
+@pytest.mark.parametrize("url", WRONG_URLS)
+def test_a_url_of_no_database_is_refused_in_words(url: str) -> None:
+    with pytest.raises(WrongAddress, match=r"postgresql\+psycopg://") as caught:
+        make_engine(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_command_says_why_a_database_cannot_be_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for url in (f"sqlite:///{tmp_path}/none/x.db", "postgresql+psycopg://u:secret@127.0.0.1:1/n"):
+        assert main(["migrate", url]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "cannot be opened: " in line
+        assert "secret" not in line
+    with pytest.raises(SystemExit, match="2"):
+        main(["check", "postgres://h/n"])
+    assert "error: the database's URL cannot be used" in capsys.readouterr().err
 
 
 def test_sqlite_is_set_up(tmp_path: Path) -> None:

@@ -58,6 +58,14 @@ def test_wrong_values_name_their_variable_and_never_show_it(monkeypatch: pytest.
     assert "secret-text" not in str(caught.value)
 
 
+def test_an_empty_key_is_none_and_a_gpu_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_API_KEY", "")
+    assert load_settings().api_key is None
+    monkeypatch.setenv("WARPWRIGHT_GPU_DEVICE", "bogus")
+    with pytest.raises(SettingsError, match="WARPWRIGHT_GPU_DEVICE: name a GPU as cuda:N, such as cuda:0"):
+        load_settings()
+
+
 def test_hosts_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPWRIGHT_ALLOWED_HOSTS", "a.example, b.example")
     assert load_settings().allowed_hosts == ("a.example", "b.example")

@@ -207,6 +207,8 @@ def test_sigterm_ends_open_streams_and_the_process(running: Running) -> None:
         ({"WARPWRIGHT_TRUSTED_PROXIES": "10.0.0.300"}, "WARPWRIGHT_TRUSTED_PROXIES"),
         ({"WARPWRIGHT_HOST": "0.0.0.0", "WARPWRIGHT_API_KEY": "short"}, "too short"),
         ({"WARPWRIGHT_PORT": "70000"}, "WARPWRIGHT_PORT"),
+        ({"WARPWRIGHT_DATABASE_URL": "postgres://u:word@h/n"}, "the database's URL cannot be used"),
+        ({"WARPWRIGHT_API_KEY": "", "WARPWRIGHT_HOST": "0.0.0.0"}, "refusing to serve 0.0.0.0 without a key"),
         ({"WARPWRIGHT_HOST": "192.0.2.1", "WARPWRIGHT_API_KEY": "k" * 20}, "cannot listen on 192.0.2.1"),
     ],
 )
@@ -224,6 +226,30 @@ def test_a_dangerous_or_wrong_configuration_is_refused(
     out, said = capsys.readouterr()
     assert out == ""
     assert complaint in said
+
+
+def test_a_database_that_cannot_be_opened_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for url in (f"sqlite:///{tmp_path}/none/x.db", "postgresql+psycopg://u:word@127.0.0.1:1/n"):
+        monkeypatch.setenv("WARPWRIGHT_DATABASE_URL", url)
+        for arguments in ([], ["keys", "list"]):
+            assert main(arguments) == 3
+            (line,) = capsys.readouterr().err.splitlines()
+            assert "cannot be opened: " in line
+            assert "word" not in line
+
+
+def test_the_first_key_is_made_before_anything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WARPWRIGHT_DATABASE_URL", raising=False)
+    assert main(["keys", "create", "--scope", "operator", "--name", "me"]) == 0
+    assert capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        main(["keys", "create", "--days", "abc"])
+    assert "choose between 1 and 3650 days" in capsys.readouterr().err
 
 
 def test_a_refusal_is_the_process_s_exit_status(tmp_path: Path) -> None:

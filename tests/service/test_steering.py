@@ -267,7 +267,7 @@ def test_the_address_of_a_webhook_is_refused_with_the_reason(client: TestClient,
     body = {
         "problem": {"name": "softmax", "source": PROBLEM},
         "budget": {"candidates": 1},
-        "webhook": {**HOOK, "url": url},
+        "webhook": {"url": url, "secret": "x" * 16},
     }
     response = client.post(f"{API}/runs", json=body)
     assert response.status_code == (422 if reason else 202)

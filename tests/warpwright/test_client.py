@@ -11,7 +11,7 @@ from tests.warpwright.fake_api import RUN_ID, FakeApi, event_object
 from warpwright.api import Client
 from warpwright.api.calling import error_of
 from warpwright.api.searching import Run
-from warpwright.errors import Refused, ServiceFailed, StackFailed, Unreachable
+from warpwright.errors import BadUsage, Refused, ServiceFailed, StackFailed, Unreachable
 
 
 def test_lists_follow_cursors_to_the_end(api: FakeApi) -> None:
@@ -103,6 +103,12 @@ def test_following_stops_when_the_stack_is_down(api: FakeApi) -> None:
 
     with Client(api.url) as client, pytest.raises(StackFailed):
         list(client.follow(RUN_ID, check=down))
+
+
+def test_a_key_that_no_header_can_carry_is_refused() -> None:
+    for key in ("schlüssel", "two\nlines"):
+        with pytest.raises(BadUsage, match="WARPWRIGHT_API_KEY"):
+            Client("http://127.0.0.1:1", api_key=key)
 
 
 def test_a_key_is_sent_as_a_bearer_token(api: FakeApi) -> None:

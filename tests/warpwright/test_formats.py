@@ -227,6 +227,14 @@ def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path: Path, capfd
     assert "--script run.py" in capfd.readouterr().err
 
 
+def test_the_folder_in_which_one_stands_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rmsnorm").mkdir()
+    (tmp_path / "rmsnorm" / "definition.json").write_text("[]")
+    monkeypatch.chdir(tmp_path / "rmsnorm")
+    with pytest.raises(BadUsage, match=r"^rmsnorm: rmsnorm/definition\.json"):
+        import_one(".")
+
+
 def test_optimize_posts_the_imported_problem_and_downloads_a_submission(
     api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx2
 
 from warpwright.api.decoding import decode
-from warpwright.errors import Refused, ServiceFailed, Unreachable, WarpwrightError
+from warpwright.errors import BadUsage, Refused, ServiceFailed, Unreachable, WarpwrightError
 
 T = TypeVar("T")
 MAX_FIELDS_SHOWN = 5
@@ -23,9 +23,11 @@ def quoted(part: str) -> str:
 
 
 def headers_for(api_key: str | None) -> dict[str, str]:
-    """Return the headers of every request. `api_key`, else $WARPWRIGHT_API_KEY, is sent if there is one."""
+    """Return the headers of every request; `api_key`, else $WARPWRIGHT_API_KEY, is sent. Raises BadUsage."""
     headers = {"accept": "application/json", "user-agent": "warpwright"}
     key = api_key or os.environ.get("WARPWRIGHT_API_KEY")
+    if key and not (key.isascii() and key.isprintable()):
+        raise BadUsage("the API key (WARPWRIGHT_API_KEY) has characters that no key has: copy it again")
     if key:
         headers["authorization"] = f"Bearer {key}"
     return headers

@@ -90,9 +90,14 @@ def import_one(target: str, most: int = MOST_WORKLOADS) -> Imported | None:
 
 def _split(target: str) -> tuple[Path, str | None]:
     if Path(target).exists():
-        return Path(target), None
+        return _named(target), None
     path, mark, name = target.rpartition("#")
-    return (Path(path), name) if mark else (Path(target), None)
+    return (_named(path), name) if mark else (_named(target), None)
+
+
+def _named(path: str) -> Path:
+    """Return a path that ends in a name, as `.` and `..` do not."""
+    return Path(path) if Path(path).name not in ("", "..") else Path(path).resolve()
 
 
 def _name(item: Any) -> str:
