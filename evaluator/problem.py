@@ -14,7 +14,7 @@ from typing import Any
 
 from evaluator import recipe_sizes
 from evaluator.errors import ProblemError
-from evaluator.syntax import parse
+from evaluator.syntax import TOO_DEEP, parse
 from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Problem, Workload
 
 MAX_SOURCE_BYTES = 1 << 20
@@ -104,8 +104,8 @@ def _parse(text: str) -> ast.Module:
         return parse(text)
     except SyntaxError as error:
         raise ProblemError(f"does not parse: {error.msg}", line=error.lineno) from error
-    except (RecursionError, MemoryError, ValueError) as error:
-        raise ProblemError(f"does not parse: {type(error).__name__}") from error
+    except (RecursionError, MemoryError) as error:
+        raise ProblemError(f"does not parse: {TOO_DEEP}") from error
 
 
 class _Setting:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import threading
 
+TOO_DEEP = "it is nested too deeply: split its longest expressions into several statements"
 _PARSING = threading.Lock()
 
 

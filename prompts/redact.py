@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from evaluator.syntax import parse
 from evaluator.types import DeviceKind
 
 _ORIGIN = re.compile(r"^[ \t]*# warpwright origin:.*\n?", re.MULTILINE)
@@ -18,7 +19,7 @@ def without_held_out(source: str, kind: DeviceKind | None = None) -> str:
     """
     source = _ORIGIN.sub("", source)
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError):
         return source
     lines = source.encode().splitlines(keepends=True)

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 
+from evaluator.syntax import parse
 from evolution.plans import without_thoughts
 from evolution.types import Fault
 from prompts.blocks import Block, find_blocks
@@ -62,7 +63,7 @@ def slots_in(reply: str, *, truncated: bool = False) -> str | None:
 
 def _parses(code: str) -> bool:
     try:
-        ast.parse(code)
+        parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
@@ -78,7 +79,7 @@ def checked(source: str) -> str:
         )
     try:
         source.encode()
-        tree = ast.parse(source)
+        tree = parse(source)
     except SyntaxError as error:
         raise ReplyError(f"the file is not Python: line {error.lineno}: {error.msg}", Fault.NOT_PYTHON) from error
     except (ValueError, RecursionError, MemoryError) as error:
@@ -144,7 +145,7 @@ def _up_to_prose(lines: list[str]) -> str | None:
     if _is_module(code):
         return code
     try:
-        ast.parse(code)
+        parse(code)
     except SyntaxError as error:
         shorter = "\n".join(lines[: (error.lineno or 1) - 1]) + "\n"
         return shorter if _is_module(shorter) else None

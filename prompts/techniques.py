@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 from evaluator.languages import adapter
 from evaluator.languages.notes import Topic
+from evaluator.syntax import parse
 from evaluator.types import DeviceKind, Language
 
 NEAR_FLOOR = 1.6
@@ -94,7 +95,7 @@ def techniques(
 def _code(reference: str) -> str:
     """Return a reference without comments and texts: what they mention, it need not do."""
     try:
-        tree = ast.parse(reference)
+        tree = parse(reference)
     except (SyntaxError, ValueError, RecursionError):
         return reference
     for node in ast.walk(tree):

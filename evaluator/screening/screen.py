@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from evaluator.errors import ProblemError, Rejection
 from evaluator.languages import ADAPTERS, adapter
 from evaluator.problem import decode_source
-from evaluator.syntax import parse
+from evaluator.syntax import TOO_DEEP, parse
 from evaluator.types import Candidate, LibraryPolicy, Problem, Stage, Verdict, content_hash
 
 STAGE = Stage.SCREEN
@@ -132,8 +132,8 @@ def _parse(text: str) -> ast.Module:
             raise _invalid("Markdown fences are in the file: send the code alone", fenced) from error
         source = (error.text or "").strip()[:200]
         raise _invalid(f"line {error.lineno}: does not parse: {error.msg}: {source}", error.lineno) from error
-    except (RecursionError, MemoryError, ValueError) as error:
-        raise _invalid(f"does not parse: {type(error).__name__}") from error
+    except (RecursionError, MemoryError) as error:
+        raise _invalid(f"does not parse: {TOO_DEEP}") from error
     if not tree.body:
         raise _invalid("the file holds only comments")
     return tree

@@ -41,7 +41,10 @@ def refusal(request: Request, error: ServiceError) -> Response:
 
 def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    fields = problem_details.field_errors(error.errors())
+    found = error.errors()
+    if [one["loc"] for one in found] == [("body",)] and not _is_json(request):
+        found = [{"loc": ("body",), "msg": "send JSON, with the header Content-Type: application/json"}]
+    fields = problem_details.field_errors(found)
     members = problem_details.document(
         422,
         "invalid-request",
@@ -50,6 +53,10 @@ def _validation_error(request: Request, error: Exception) -> Response:
         errors=fields,
     )
     return respond(request, members)
+
+
+def _is_json(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 _DETAILS = {

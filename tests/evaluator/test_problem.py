@@ -66,6 +66,7 @@ def test_line_ends_and_byte_order_mark_do_not_matter() -> None:
     ("text", "line", "words"),
     [
         ("def f(:\n", 1, "does not parse"),
+        (f"x = {'-' * 100_000}1\n", None, "nested too deeply: split"),
         ("x = 1\n", None, "get_inputs"),
         ("def get_inputs():\n    return []\n", None, "class Model"),
         (MODEL + "WORKLOADS = make()\n", 6, "literal"),

@@ -41,3 +41,14 @@ def test_no_test_patches_a_private_name() -> None:
 )
 def test_what_counts_as_one(line: str, caught: bool) -> None:
     assert (PRIVATE.search(line) is not None) == caught
+
+
+def test_what_runs_in_threads_parses_one_text_at_a_time() -> None:
+    """CPython before 3.13 may fail where two threads parse at once; `evaluator.syntax.parse` holds a lock."""
+    bare = [
+        str(path)
+        for room in ("prompts", "db")
+        for path in (TESTS.parent / room).rglob("*.py")
+        if "ast.parse(" in path.read_text(encoding="utf-8")
+    ]
+    assert bare == []
