@@ -83,7 +83,9 @@ def settings_page() -> str:
             "Service and workers read their settings from the environment. The embedded stack (`warpwright optimize`,",
             "`warpwright serve`) sets the addresses and folders itself and passes on everything else. The command line",
             "also reads `WARPWRIGHT_SERVER` (the service to use when `--server` is not given), `WARPWRIGHT_API_KEY`",
-            "(sent as a bearer token) and `WARPWRIGHT_DATA_DIR` (where the embedded stack keeps its data).", "",
+            "(sent as a bearer token) and `WARPWRIGHT_DATA_DIR` (where the embedded stack keeps its data). Judges also",
+            "read `WARPWRIGHT_LOCK_DIR`, the folder of the devices' locks (`/tmp/warpwright-locks` unless it is set):",
+            "all judges of a machine, those in containers included, must share one.", "",
             settings_table().rstrip(), "",
         ]
     )  # fmt: skip

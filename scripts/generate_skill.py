@@ -50,8 +50,8 @@ speedup.
 
 {tools}
 
-Every result has a `next` line that says what to call then. A tool waits at most {wait:g} s and reports progress; call
-`get_judgement` or `run_state` again to wait longer.
+Every result has a `next` line that says which tool to call next. A tool waits at most {wait:g} s and reports progress;
+call `get_judgement` or `run_state` again to wait longer.
 
 ## The loop
 

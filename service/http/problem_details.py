@@ -44,9 +44,8 @@ class ProblemDetails:
     error_id: str | None = None
 
 
-# In the API's document. A route that named the class would make FastAPI rebuild its schema, seven times a route: a
-# third of the start-up time.
-# route: a third of what the service takes to start.
+# In the API's document. Routes that named the class would make FastAPI rebuild its schema seven times each: a third of
+# the time that the service takes to start.
 SCHEMA = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
 
 

@@ -31,7 +31,7 @@ from evolution.types import Arm, Proposal, ProposalOutcome, Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemAnswer:
-    """A Problem as stored. `source` is left out of lists; held-out Workloads are shown to the Problem's owner."""
+    """A Problem as stored. `source` is left out of lists; whoever may read it also sees held-out Workloads."""
 
     id: str
     name: str
