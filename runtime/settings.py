@@ -86,11 +86,12 @@ class Settings(BaseSettings):
         default=2,
         ge=0,
         le=10,
-        description="Times that a model is told within a proposal that its kernel does not build or is not new.",
+        description="How often one proposal may go back to its model because the kernel does not build"
+        " or is a duplicate.",
     )
     trace_ahead: bool = Field(
         default=True,
-        description="Start what traces references with each propose worker, and not only when one is traced.",
+        description="Start the tracing process with each propose worker, not at the first trace.",
     )
     synthesis_deadline_s: float = Field(default=120.0, gt=0, description="Total time of one synthesised proposal.")
     prompt_tokens: int = Field(default=24000, ge=1000, description="Largest prompt; the least useful parts go first.")

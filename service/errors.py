@@ -5,7 +5,7 @@ ServiceError                    every error of ours; becomes application/problem
 ├── Unauthorized        401     no API key, or a wrong one
 ├── Forbidden           403     understood and refused (a request from another site's page)
 ├── NotFound            404     nothing has this id, or it belongs to another project
-├── Conflict            409     its present state does not allow that
+├── Conflict            409     its current state does not allow that
 ├── TooLarge            413     the body is too large
 ├── Unprocessable       422     well formed and wrong (a reference that does not parse)
 ├── TooManyRequests     429     too many requests, or a quota is used up
@@ -71,7 +71,7 @@ class NotFound(ServiceError):
 class Conflict(ServiceError):
     status = 409
     slug = "conflict"
-    title = "Not possible in its present state"
+    title = "Not possible in its current state"
 
 
 class TooLarge(ServiceError):

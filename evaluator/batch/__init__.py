@@ -1,1 +1,1 @@
-"""Work in files: a bundle of tasks for a machine that reaches nothing, and its answers."""
+"""Work in files: a bundle of tasks for a machine without network access, and its answers."""

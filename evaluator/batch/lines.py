@@ -120,12 +120,12 @@ def read_line(kind: type[T], line: str) -> T:
     try:
         found = json.loads(line)
         if not isinstance(found, dict) or set(found) != {"sha256", "value"}:
-            raise BadLine("this is no line of a bundle or of its answers")
+            raise BadLine("this is not a line of a bundle or answer file")
         if found["sha256"] != _digest(found["value"]):
             raise BadLine("the line is not what its hash says: it was changed")
         return from_json(kind, found["value"])
     except SchemaError as error:
-        raise BadLine(f"the line is none of this version: {error}") from error
+        raise BadLine(f"the line is from another version: {error}") from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, BadLine):
             raise

@@ -1,4 +1,4 @@
-"""The structured results of the tools. `next` says what to call then."""
+"""The structured results of the tools. `next` says which tool to call next."""
 
 from __future__ import annotations
 

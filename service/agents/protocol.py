@@ -20,7 +20,7 @@ Warpwright turns a slow PyTorch operation into a kernel that is proved right and
 The loop: find_problems or submit_problem, then describe_problem for the judge's rules and what earlier runs found.
 Write a kernel and judge_kernel it: the evidence says what to repair or what limits it. start_run lets Warpwright
 search by itself, run_state follows it, resume_run adds budget, and best_kernel gives the module to take home. A speedup
-counts only where `confirmed` is true. Every result's `next` says what to call then.
+counts only where `confirmed` is true. Every result's `next` says which tool to call next.
 """
 
 

@@ -106,7 +106,7 @@ def _advice(told: Judgement, *, ended: bool) -> str:
     if told.verdict == "PASSED":
         return "It is right and not proved faster: `reason` and `evidence` say why. Improve it and judge it again."
     if told.verdict is None:
-        return "It was not judged: `reason` says why. Mend the problem, or call again if the device was lost."
+        return "It was not judged: `reason` says why. Fix the problem, or judge again if the device was lost."
     return "Repair what `reason` and `evidence` name, and judge it again."
 
 
@@ -171,4 +171,4 @@ def _next_step(run: dict[str, Any]) -> str:
         return "best_kernel with form='file' gives the proved module; resume_run with more budget goes on."
     if run["best_id"] is not None:
         return "Nothing was proved faster: `message` says why. best_kernel shows the best; resume_run adds budget."
-    return "No kernel passed: `message` and `recent` say why. Mend the problem, or judge_kernel one that you write."
+    return "No kernel passed: `message` and `recent` say why. Fix the problem, or judge_kernel one that you write."

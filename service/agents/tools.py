@@ -101,7 +101,7 @@ class Tools:
     async def describe_problem(
         self, ctx: ToolContext, problem_id: ProblemId, device: Device = "cpu", language: LanguageName = None
     ) -> KnownProblem:
-        """Tell what is known of a problem: its runs, champions and lessons, the judge's rules, how to write for it."""
+        """Describe a problem: its runs, champions, lessons, the judge's rules, and how to write kernels for it."""
         caller = self._caller(ctx)
         shown = await caller.get(f"/problems/{problem_id}")
         runs = await caller.get("/runs", problem_id=problem_id, device=device, limit=10)

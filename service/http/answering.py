@@ -29,7 +29,7 @@ _MEANINGS = {
     405: "Method not allowed.",
     406: "None of the accepted media types is available.",
     408: "The body arrived too slowly.",
-    409: "Not possible in its present state.",
+    409: "Not possible in its current state.",
     413: "More than 2 MiB.",
     429: "Too many requests, or a quota is used up; `Retry-After` says when to try again, if that helps.",
     422: "Well formed but wrong: the fields or the line are named.",

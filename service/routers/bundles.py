@@ -1,4 +1,4 @@
-"""Bundles: waiting device work as a file, for a machine that reaches nothing, and its answers."""
+"""Bundles: waiting device work as a file, for a machine without network access, and its answers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def collect(
     try:
         found = read_line(Answer, body.line)
     except BadLine as error:
-        raise Unprocessable(f"{error}.", slug="bad-answer", title="The line is no whole answer") from error
+        raise Unprocessable(f"{error}.", slug="bad-answer", title="The line is not a complete answer") from error
 
     def work(session: Session) -> Done:
         collected, nudges = settle_answer(session, id, found)

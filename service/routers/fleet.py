@@ -56,7 +56,7 @@ def list_queues(context: Ctx, _: Reads) -> Response:
     summary="List workers",
 )
 def list_workers(context: Ctx, _: Reads) -> Response:
-    """List the workers that hold a job, the longest at it first, then those that wait. A job's owner is not shown."""
+    """List the workers that hold a job, longest-running first, then those that wait. A job's owner is not shown."""
     with read_session(context.engine) as session:
         return answer(WorkerPage(items=fleet.workers(session), next_cursor=None))
 

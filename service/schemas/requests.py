@@ -134,9 +134,11 @@ class BundleRequest(Strict):
     """Work to give away in a file."""
 
     device: Annotated[DeviceKind, Field(strict=False)] = Field(description="The kind of device that will do it.")
-    limit: Annotated[int, Field(ge=1, le=MOST_TASKS), WHOLE] = Field(default=200, description="At most so many tasks.")
+    limit: Annotated[int, Field(ge=1, le=MOST_TASKS), WHOLE] = Field(
+        default=200, description="Maximum number of tasks."
+    )
     hours: Annotated[float, Field(gt=0, le=24 * 30, allow_inf_nan=False)] = Field(
-        default=24.0, description="After so long the work goes back to its queue."
+        default=24.0, description="Hours until unanswered work returns to its queue."
     )
 
 

@@ -176,7 +176,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A Problem as stored. `source` is left out of lists; held-out Workloads are shown to the Problem's owner."""
+    """A Problem as stored. `source` is left out of lists; whoever may read it also sees held-out Workloads."""
 
     allow_library: LibraryPolicy
     bitwise: bool

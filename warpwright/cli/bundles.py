@@ -1,4 +1,4 @@
-"""`warpwright bundle` and `warpwright collect`: device work as files, for a machine that reaches nothing."""
+"""`warpwright bundle` and `warpwright collect`: device work as files, for a machine without network access."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ Threads = Annotated[
     str | None,
     typer.Option(
         metavar="N|all",
-        help="CPU threads of all that is judged; 1,all adds other numbers. [default: WARPWRIGHT_CPU_THREADS, or 1]",
+        help="CPU threads used for judging; `1,all` also judges with every core. "
+        "[default: WARPWRIGHT_CPU_THREADS, or 1]",
     ),
 ]
 Target = Annotated[
@@ -91,7 +92,10 @@ def optimize(
     candidates: Annotated[int | None, typer.Option(help="Maximum number of candidates.")] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(help=f"Maximum time of the run. [default: {DEFAULT_SECONDS:g}, unless another limit is given]"),
+        typer.Option(
+            help="Maximum time of the run; a confirmation that has begun ends first. "
+            f"[default: {DEFAULT_SECONDS:g}, unless another limit is given]"
+        ),
     ] = None,
     usd: Annotated[float | None, typer.Option(help="Maximum cost of model calls, in dollars.")] = None,
     proposer: Annotated[
@@ -326,17 +330,17 @@ def download(
     downloads.download(what, kind_of(read_device(device)), form, output, server=server, data=data, json=json)
 
 
-@app.command(short_help="Save waiting work as a file for a machine without network.")
+@app.command(short_help="Save waiting work as a file for a machine without network access.")
 def bundle(
     device: Annotated[str, typer.Option(help="The kind of device that will do the work: cuda or cpu.")] = "cuda",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of tasks.")] = 200,
-    hours: Annotated[float, typer.Option(help="After so many hours the work goes back to its queue.")] = 24.0,
+    hours: Annotated[float, typer.Option(help="Hours until unanswered work returns to its queue.")] = 24.0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: BUNDLE_ID.bundle]")] = None,
     server: Server = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Save the work that waits for a device as one file, for a machine that reaches nothing.
+    """Save the work that waits for a device as one file, for a machine without network access.
 
     `python -m evaluator work FILE` does it there, and `warpwright collect` settles its answers. Exits 1 if none waits.
     """
@@ -349,7 +353,7 @@ def collect(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILES", help="Files of answers; with --release bundles, too.")
     ],
-    release: Annotated[bool, typer.Option("--release", help="Give back what the bundles' answers lack.")] = False,
+    release: Annotated[bool, typer.Option("--release", help="Return unanswered tasks to the queue.")] = False,
     server: Server = None,
     data: Data = None,
     json: Json = False,

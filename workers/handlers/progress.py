@@ -48,7 +48,7 @@ def words(note: Mapping[str, Any]) -> str:
     """Return a note as words for a person; "" for one that is not known."""
     match note:
         case {"stage": "wait"}:
-            return "waiting for the device: other work is timed on it"
+            return "waiting for the device: another kernel is being timed"
         case {"stage": "baseline", "mode": mode, "workload": workload}:
             return f"baseline {mode} on {workload}"
         case {"stage": "confirm", "step": "check"}:

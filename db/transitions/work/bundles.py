@@ -123,12 +123,12 @@ def settle_answer(s: Session, bundle_id: str, answer: Answer) -> tuple[Collected
     if bundle is None:
         raise NotFound("bundle", bundle_id)
     if answer.bundle_id != bundle_id or bundle.leases.get(answer.job_id) != answer.lease:
-        return _refused(answer, "it is not of this bundle: its lease was never given"), []
+        return _refused(answer, "this answer does not belong to this bundle: unknown lease"), []
     job = _reclaim(s, answer)
     if job is None:
         return _collected(answer, Taken.GONE, "settled already, or given to somebody else"), []
     if job.kind != answer.kind:
-        return _refused(answer, f"the task was to {job.kind}, not to {answer.kind}"), []
+        return _refused(answer, f"the task was {job.kind!r}, but the answer is for {answer.kind!r}"), []
     if answer.error:
         nudges = settle.fail_job(s, job, answer.error, ours=True)
         charge_actual(s, job)
