@@ -272,7 +272,9 @@ def test_a_late_answer_counts_while_nobody_else_has_the_work(engine: Engine) -> 
     ("changes", "outcome", "words"),
     [
         pytest.param({"lease": "lease_guessed"}, Taken.REFUSED, "unknown lease", id="a guessed lease"),
-        pytest.param({"kind": TaskKind.JUDGE, "build": None}, Taken.REFUSED, "not to judge", id="another step"),
+        pytest.param(
+            {"kind": TaskKind.JUDGE, "build": None}, Taken.REFUSED, "but the answer is for judge", id="another step"
+        ),
         pytest.param(
             {"build": None, "evaluation": None, "error": "no space"}, Taken.RETURNED, "no space", id="a fault"
         ),

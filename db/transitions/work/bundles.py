@@ -128,7 +128,7 @@ def settle_answer(s: Session, bundle_id: str, answer: Answer) -> tuple[Collected
     if job is None:
         return _collected(answer, Taken.GONE, "settled already, or given to somebody else"), []
     if job.kind != answer.kind:
-        return _refused(answer, f"the task was {job.kind!r}, but the answer is for {answer.kind!r}"), []
+        return _refused(answer, f"the task was to {job.kind}, but the answer is for {answer.kind}"), []
     if answer.error:
         nudges = settle.fail_job(s, job, answer.error, ours=True)
         charge_actual(s, job)
