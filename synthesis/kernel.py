@@ -175,11 +175,14 @@ def collapse(
 ) -> Kernel:
     """Merge neighbouring loops that every access walks as one; without `inner`, the last loop becomes the row.
 
-    Raise Unsupported where the row would still have more than one variable.
+    Raise Unsupported where the row would still have more than one variable, or would be another than that of a
+    reduction.
     """
     draft = Kernel(name, tuple(outer), one, stores, one)
     affines = _affines(stores, draft.exprs())
     if not inner and outer:
+        if any(e.op in ("reduce", "segment") for e in draft.exprs()):
+            raise Unsupported("a reduction over one element")
         merged = _merge(outer, affines, one)
         outer_groups, inner_groups = merged[:-1], merged[-1:]
     else:

@@ -67,15 +67,18 @@ class Builder:
     def reduce(self, fn: str, x: Node, dims: Sequence[int], *, keep: bool) -> Node:
         """Reduce over `dims`, which must be the last ones (dimensions of size 1 aside). Raise Unsupported."""
         wanted = {d % x.rank for d in dims} if x.rank else set()
-        first = min(wanted, default=x.rank)
-        if any(d not in wanted and not x.shape[d].equals(1) for d in range(first, x.rank)):
-            raise Unsupported("a reduction that is not over the last dimensions")
         dtype = x.dtype if fn in ("max", "min", "peak") or x.dtype in FLOATS else "int64"
-        kept = x.shape[:first]
-        reduced = Node(self.name(fn), "reduce", fn, (x,), kept, dtype, x.rank - first, origin=self.origin)
         shape = tuple(s for d, s in enumerate(x.shape) if d not in wanted)
         if keep:
             shape = tuple(self.one if d in wanted else s for d, s in enumerate(x.shape))
+        if all(x.shape[d].equals(1) for d in wanted):  # one element each: there is no row to go over
+            same = dtype == x.dtype and shape != x.shape  # else a tensor of its own, which may be changed in place
+            return self.reshape(x if same else self.pointwise("cast", x, dtype=dtype), shape)
+        first = min(wanted)
+        if any(d not in wanted and not x.shape[d].equals(1) for d in range(first, x.rank)):
+            raise Unsupported("a reduction that is not over the last dimensions")
+        kept = x.shape[:first]
+        reduced = Node(self.name(fn), "reduce", fn, (x,), kept, dtype, x.rank - first, origin=self.origin)
         return self.reshape(reduced, shape)
 
     def count(self, x: Node, dims: Sequence[int]) -> Size:

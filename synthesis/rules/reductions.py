@@ -26,8 +26,10 @@ def _reduction(
         result = d.build.mean(x, wanted, keep=keepdim)
     else:
         result = d.build.reduce({"sum": "sum", "amax": "max", "amin": "min"}[op], x, wanted, keep=keepdim)
-    if result.kind != "view":
-        result.dtype = d.dtype(calls)
+    wanted_dtype = d.dtype(calls)
+    if result.kind == "view" and result.dtype != wanted_dtype:
+        return d.build.pointwise("cast", result, dtype=wanted_dtype)
+    result.dtype = wanted_dtype
     return result
 
 

@@ -43,7 +43,8 @@ ROW = [
     "torch.softmax(x, -1)", "torch.log_softmax(x, -1)", "torch.logsumexp(x, -1)", "F.layer_norm(x, x.shape[-1:])", "F.rms_norm(x, x.shape[-1:])",
     "x / x.norm(dim=-1, keepdim=True)", "F.normalize(x, dim=-1)", "(x - x.mean(-1, keepdim=True)) * 2", "x.sum()", "x.mean()",
     "torch.softmax(x, -1).sum(-1)", "(x > 0).sum(-1)", "torch.softmax(torch.softmax(x, -1), -1)", "x.mean(0) * 2", "torch.softmax(x, 0) + 1",
-    "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))", "F.instance_norm(x.unflatten(0, (1, x.shape[0]))).relu()",
+    "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))", "x.sum(1, keepdim=True).max(1, keepdim=True)[0], torch.softmax(x[:, :1], 1), F.layer_norm(x[:, :1], (1,))",
+    "F.instance_norm(x.unflatten(0, (1, x.shape[0]))).relu()",
 ]  # fmt: skip
 TWO_INPUTS = [
     ("x + y * 2", X, Y), ("x * y", X, COLUMNS), ("x * y + x", X, ROWS), ("torch.softmax(x + y, -1)", X, COLUMNS),
