@@ -20,7 +20,6 @@ READABLE_NAMES = {
     "aten.bmm.default": "torch.bmm",
     "aten.matmul.default": "torch.matmul",
     "aten.addmm.default": "torch.addmm",
-    "aten.embedding.default": "F.embedding",
     "aten.scaled_dot_product_attention.default": "F.scaled_dot_product_attention",
 }
 BLOCK = "block"  # a library node that a building block of ours computes

@@ -33,3 +33,9 @@ def test_a_reduction_over_one_element_is_none(formula: str) -> None:
     found = program(f"x = a0.sum(1, keepdim=True)\nreturn {formula}")
     reduced = [node for node in found.inputs_first() if node.kind == "reduce"]
     assert len(reduced) == (2 if "0" in formula else 1)
+
+
+@pytest.mark.parametrize("kind", DeviceKind)
+def test_an_embedding_takes_its_weights_first(kind: DeviceKind) -> None:
+    source = problem("return F.embedding(a0, a1) * 2", "torch.zeros(rows, n, dtype=torch.int64), torch.randn(9, 16)")
+    assert "torch.ops.aten.embedding.default(a1, a0)" in drafted(source, kind).source
