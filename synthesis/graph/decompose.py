@@ -14,9 +14,8 @@ from synthesis.graph.unify import Unifier
 
 IDENTITIES = frozenset(
     f"aten.{name}.default"
-    for name in ("clone", "contiguous", "alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "positive")
-) | {"aten.to.device"}
-
+    for name in ("contiguous", "alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "positive")
+)
 
 MISSING = object()  # a result that the rule does not compute
 
@@ -32,6 +31,7 @@ class Decomposer:
         self.heads: list[Node] = []
         self.fused: list[str] = []
         self._viewed: set[int] = set()
+        self._mutating = any(_mutates(node) for node in graphs[0].nodes)
 
     def run(self) -> Program:
         for calls in self.unifier.calls():
@@ -112,12 +112,12 @@ class Decomposer:
         args = [self._argument([c.args[i] for c in calls]) for i in range(len(call.args))]
         kwargs = {k: self._argument([c.kwargs[k] for c in calls]) for k in call.kwargs}
         self.build.origin = call.op.split(".")[1]
-        mutates = self.build.origin.endswith("_") and not self.build.origin.endswith("__") and call.op not in IDENTITIES
+        mutates = _mutates(call)
         if mutates:
             self._check_mutation(args)
         result = self._apply(calls, args, kwargs, mutates)
         self.env[call.name] = result
-        if mutates:
+        if mutates:  # every name of this tensor; a copy of it is a node of its own
             for name, value in list(self.env.items()):
                 if value is args[0]:
                     self.env[name] = result
@@ -154,6 +154,8 @@ class Decomposer:
         """Remember the fused operation for the header, name the result after its node, and note views of `args[0]`."""
         if isinstance(result, Node) and result.kind == "view" and args and isinstance(args[0], Node):
             self._viewed.add(id(args[0]))
+        if args and result is args[0]:
+            return
         if isinstance(result, list):
             self._viewed |= {id(a) for a in args if isinstance(a, Node)}
         elif result.kind != "view" and result.kind not in HEADS:
@@ -202,6 +204,10 @@ class Decomposer:
 
     # ---- what rules use
 
+    def copy(self, x: Node) -> Node:
+        """Return a tensor of its own: another node where something is changed in place, which is free in kernels."""
+        return self.build.pointwise("cast", x, dtype=x.dtype) if self._mutating else x
+
     def dtype(self, calls: tuple[Call, ...], item: int = 0) -> str:
         return self._dtype(calls, item)
 
@@ -221,6 +227,12 @@ class Decomposer:
         return self.unifier.size(
             tuple(min(max(v + n if v < 0 else v, 0), n) for v, n in zip(values, extent.values, strict=True))
         )
+
+
+def _mutates(call: Call) -> bool:
+    """Return whether an operation changes its first argument in place."""
+    name = call.op.split(".")[1] if call.op.startswith("aten.") else ""
+    return name.endswith("_") and not name.endswith("__") and call.op not in IDENTITIES
 
 
 def _collect(value: Any, into: list[Node]) -> None:

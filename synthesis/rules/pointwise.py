@@ -128,7 +128,7 @@ def _pow(d: Decomposer, calls: Calls, a: Operand, b: Operand) -> Node:
         raise Unsupported("a power with a tensor exponent")
     if b in (1, 2, 3, 4):
         square = build.pointwise("mul", a, a)
-        return {1: a, 2: square, 3: build.pointwise("mul", square, a), 4: build.pointwise("mul", square, square)}[
+        return {1: d.copy(a), 2: square, 3: build.pointwise("mul", square, a), 4: build.pointwise("mul", square, square)}[
             int(b)
         ]
     simple = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
@@ -257,11 +257,17 @@ def _lerp(d: Decomposer, calls: Calls, a: Node, b: Node, weight: Operand) -> Nod
     return d.build.pointwise("add", a, step, dtype=d.dtype(calls))
 
 
+@rule("clone")
+def _clone(d: Decomposer, calls: Calls, x: Node, **named: Any) -> Node:
+    return d.copy(x)
+
+
 @rule("to", "_to_copy", "type_as")
 def _to(d: Decomposer, calls: Calls, x: Node, *rest: Any, **named: Any) -> Node:
     dtype = d.dtype(calls)
     if dtype == x.dtype:
-        return x
+        copied = "_to_copy" in calls[0].op or named.get("copy", any(r is True for r in rest[2:]))
+        return d.copy(x) if copied else x
     return d.build.pointwise(dtype if dtype in QUANTISED else "cast", x, dtype=dtype)
 
 

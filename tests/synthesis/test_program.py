@@ -39,3 +39,18 @@ def test_a_reduction_over_one_element_is_none(formula: str) -> None:
 def test_an_embedding_takes_its_weights_first(kind: DeviceKind) -> None:
     source = problem("return F.embedding(a0, a1) * 2", "torch.zeros(rows, n, dtype=torch.int64), torch.randn(9, 16)")
     assert "torch.ops.aten.embedding.default(a1, a0)" in drafted(source, kind).source
+
+
+@pytest.mark.parametrize("copied", ["h.clone()", "h ** 1", "h.to(torch.float32, copy=True)", "h[:, :1].sum(1, True)"])
+def test_a_copy_is_changed_in_place_alone(copied: str) -> None:
+    (out,) = program(f"h = a0 * 2\ny = {copied}\ny.add_(1)\nreturn h + y").outputs
+    assert [node.fn for node in out.inputs] == ["mul", "add"]
+
+
+def test_a_copy_of_an_input_may_be_changed_in_place() -> None:
+    (out,) = program("y = a0.clone()\ny.masked_fill_(y > 0, -1.0)\nreturn a0 + y").outputs
+    assert [node.kind for node in out.inputs] == ["input", "pointwise"]
+
+
+def test_without_changes_in_place_a_copy_is_its_source() -> None:
+    assert [node.kind for node in program("return a0.clone().relu()").inputs_first()][:2] == ["input", "constant"]
