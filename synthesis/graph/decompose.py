@@ -11,6 +11,7 @@ from synthesis.graph.build import Builder
 from synthesis.graph.nodes import HEADS, Node, Program
 from synthesis.graph.sizes import Size
 from synthesis.graph.unify import Unifier
+from synthesis.names import RESERVED
 
 IDENTITIES = frozenset(
     f"aten.{name}.default"
@@ -27,6 +28,7 @@ class Decomposer:
         self.rules = rules
         self.unifier = Unifier(graphs)
         self.build = Builder(self.unifier.one)
+        self.build.reserve(RESERVED | set(self.unifier.symbols))
         self.env: dict[str, Any] = {}
         self.heads: list[Node] = []
         self.fused: list[str] = []
@@ -76,7 +78,6 @@ class Decomposer:
                 self.unifier.shape(calls),
                 dtype,
             )
-            self.build.reserve(self.unifier.symbols)
             self.heads.append(head)
             self.env[call.name] = head
         elif call.op == "constant":

@@ -7,7 +7,6 @@ the workload's own size of that value where there is one; every other size is ex
 from __future__ import annotations
 
 import itertools
-import keyword
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,14 +15,7 @@ from synthesis.errors import Unsupported
 from synthesis.graph.aten import Call, Graph
 from synthesis.graph.nodes import HEADS, Formula
 from synthesis.graph.sizes import Size
-
-# Names that generated kernels and their callers use themselves.
-_RESERVED = frozenset({
-    "n", "row", "row_count", "self", "torch", "triton", "tl", "nn", "F", "grid", "device", "j", "o0", "o1",
-    "o2", "o3", "m", "u", "V", "M", "W", "begin", "end", "memory", "zero", "inside", "row_inside",
-    "column_inside", "program", "blocks", "place", "start", "block", "larger", "shift", "total", "float", "int",
-    "double", "bool", "out",
-})  # fmt: skip
+from synthesis.names import RESERVED
 
 BLOCKS = (8, 16, 32, 64, 128, 256)
 
@@ -107,13 +99,17 @@ class Unifier:
             self._known[vector] = Size(vector, name)
 
     def _name(self, vector: tuple[int, ...], target: str, dimension: int) -> str:
-        taken = {c.target for c in self.graphs[0].nodes} | set(self.symbols) | _RESERVED
+        heads = {c.target.replace(".", "_") for c in self.graphs[0].nodes}
+        taken = heads | set(self.symbols) | RESERVED | {"out"}
         for key in self.graphs[0].sizes:
             if tuple(g.sizes.get(key) for g in self.graphs) == vector and key.isidentifier():
                 name = key.lower()
-                if name not in taken and not keyword.iskeyword(name):
+                if name not in taken:
                     return name
-        return f"{target.replace('.', '_')}_{dimension}"
+        name = f"{target.replace('.', '_')}_{dimension}"
+        while name in taken:
+            name += "_size"
+        return name
 
     def _derive(self, vector: tuple[int, ...]) -> Size:
         literal = Size(vector, vector[0])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from evaluator.types import DeviceKind
 from synthesis.draft import Draft
 from synthesis.graph.nodes import Program
 from synthesis.graph.program import read_program
-from synthesis.strategies import propose
+from synthesis.strategies import sequence
 from tests.synthesis.checking import graphs, problem
 
 X = "torch.randn(rows, n)"
@@ -20,9 +22,7 @@ def program(forward: str, inputs: str = X) -> Program:
 
 
 def drafted(source: str, kind: DeviceKind = DeviceKind.CPU) -> Draft:
-    draft = propose(graphs(source, TWO), kind, number=0)
-    assert draft is not None
-    return draft
+    return next(iter(sequence(graphs(source, TWO), kind, 0)))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_reduction_over_one_element_is_none(formula: str) -> None:
 
 @pytest.mark.parametrize("kind", DeviceKind)
 def test_an_embedding_takes_its_weights_first(kind: DeviceKind) -> None:
-    source = problem("return F.embedding(a0, a1) * 2", "torch.zeros(rows, n, dtype=torch.int64), torch.randn(9, 16)")
+    source = problem("return F.embedding(a0, a1) * 2", "torch.zeros(rows, n).long(), torch.randn(9, 16)")
     assert "torch.ops.aten.embedding.default(a1, a0)" in drafted(source, kind).source
 
 
@@ -54,3 +54,22 @@ def test_a_copy_of_an_input_may_be_changed_in_place() -> None:
 
 def test_without_changes_in_place_a_copy_is_its_source() -> None:
     assert [node.kind for node in program("return a0.clone().relu()").inputs_first()][:2] == ["input", "constant"]
+
+
+@pytest.mark.parametrize("name", ["V", "M", "n", "template", "new", "load", "select", "iota", "INF", "std", "out"])
+@pytest.mark.parametrize("kind", DeviceKind)
+def test_an_input_may_have_a_name_that_kernels_use(name: str, kind: DeviceKind) -> None:
+    source = problem("return torch.softmax(a0 * 2, -1)", X).replace("a0", name)
+    text = drafted(source, kind).source
+    assert f"def forward(self, {name}):" in text
+    assert f"{name}.data_ptr()" in text or f", {name}, " in text
+    assert re.search(rf"\b{name}_1(_ptr)?\b", text) or (name == "out" and "out_1" in text)
+
+
+def test_a_size_has_no_name_of_an_input() -> None:
+    """Where the recipe names no size: a dimension of `x` is not called as the input `x_1`."""
+    source = problem("return a0 + a1", "torch.randn(5, 33), torch.randn(33)", sizes="").replace("a0", "x")
+    found = read_program(graphs(source.replace("a1", "x_1"), [{"name": "a"}]))
+    assert set(found.symbols) == {"x_0", "x_1_size"}
+    names = [node.name for node in found.inputs_first() if node.kind != "constant"]
+    assert len(set(names) | set(found.symbols)) == len(names) + 2
