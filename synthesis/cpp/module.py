@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from synthesis.cpp.kernel import CppKernel, write_kernel
 from synthesis.cpp.prelude import prelude
@@ -86,6 +87,11 @@ def model_class(program: Program, host: Host) -> tuple[str, list[str]]:
     return f"class ModelNew({base}):\n" + textwrap.indent("\n\n".join(parts), "    "), needed
 
 
+def uses_functional(model: str, needed: Sequence[str]) -> bool:
+    """Return whether torch.nn.functional is needed under the name that Candidates give it."""
+    return any(re.search(r"\bF\.", text) for text in (model, *needed))
+
+
 def _render(
     program: Program,
     plan: Plan,
@@ -107,7 +113,7 @@ def _render(
         "from torch import nn",
     ]
     head += ["", "from warpwright_native import load_cpp", "", *needed]
-    if "F." not in model:
+    if not uses_functional(model, needed):
         head.remove("import torch.nn.functional as F")
     bindings = []
     for kernel in kernels:

@@ -80,7 +80,8 @@ def _right_shift(d: Decomposer, calls: Calls, a: Node, b: Operand) -> Node:
 
 @rule("add")
 def _add(d: Decomposer, calls: Calls, a: Operand, b: Operand, alpha: float = 1) -> Node:
-    if alpha == 1 and isinstance(a, Node) and a.fn == "tanh" and not isinstance(b, Node) and b == 1:
+    tanh = ("pointwise", "tanh")
+    if isinstance(a, Node) and (a.kind, a.fn) == tanh and not isinstance(b, Node) and b == alpha == 1:
         return _one_plus_tanh(d, a.inputs[0], d.dtype(calls))
     return d.build.pointwise("add", a, b if alpha == 1 else d.build.pointwise("mul", b, alpha), dtype=d.dtype(calls))
 

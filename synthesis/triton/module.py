@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synthesis.blocks.block import Code
-from synthesis.cpp.module import header, model_class
+from synthesis.cpp.module import header, model_class, uses_functional
 from synthesis.graph.nodes import QUANTISED, Node, Program
 from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel, share_loads, unjoin
@@ -240,7 +240,7 @@ def _render(
         tunables |= {name: list(values) for name, values in block.tunables.items()}
     tunables |= _tunables(kernels)
     config: Mapping[str, Any] = {name: values[0] for name, values in tunables.items()}
-    imports = ["import torch", *(["import torch.nn.functional as F"] if "F." in model else [])]
+    imports = ["import torch", *(["import torch.nn.functional as F"] if uses_functional(model, needed) else [])]
     imports += ["import triton", "import triton.language as tl", "from torch import nn", *needed]
     parts = [header(program, plan, title), *imports, "", f"TUNABLES = {tunables!r}", f"CONFIG = {config!r}", "", ""]
     pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))

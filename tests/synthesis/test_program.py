@@ -73,3 +73,16 @@ def test_a_size_has_no_name_of_an_input() -> None:
     assert set(found.symbols) == {"x_0", "x_1_size"}
     names = [node.name for node in found.inputs_first() if node.kind != "constant"]
     assert len(set(names) | set(found.symbols)) == len(names) + 2
+
+
+@pytest.mark.parametrize("kind", DeviceKind)
+def test_a_helper_class_finds_what_it_needs_of_torch(kind: DeviceKind) -> None:
+    block = "class Block(nn.Module):\n    def __init__(self, act=F.relu):\n        super().__init__()\n\n\n"
+    source = problem("return a0 * 2", X, init="self.block = Block()").replace("class Model", f"{block}class Model")
+    assert "import torch.nn.functional as F" in drafted(source, kind).source
+
+
+def test_an_input_called_as_a_function_is_none() -> None:
+    source = problem("return a0 + 1", X).replace("a0", "tanh")
+    (out,) = read_program(graphs(source, TWO)).outputs
+    assert out.fn == "add"
