@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from synthesis.errors import Unsupported
+from synthesis.graph.integers import Ranges
 from synthesis.graph.nodes import FLOATS, Formula, Node
 from synthesis.graph.sizes import Size, product
 
@@ -14,11 +15,15 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "not", "and
 
 
 class Builder:
-    """Makes nodes with unique names. `origin` (the aten operation at hand) is noted on each."""
+    """Makes nodes with unique names. `origin` (the aten operation at hand) is noted on each.
+
+    Raises Unsupported for integers that kernels would get wrong.
+    """
 
     def __init__(self, one: Size) -> None:
         self.one = one
         self.origin = ""
+        self.ranges = Ranges()
         self._used: dict[str, int] = {}
 
     def name(self, hint: str) -> str:
@@ -43,7 +48,9 @@ class Builder:
         shape = self.broadcast([i.shape for i in inputs])
         if dtype is None:
             dtype = "bool" if fn in COMPARISONS else self.promoted(inputs)
-        return Node(self.name(fn), "pointwise", fn, inputs, shape, dtype, origin=self.origin)
+        made = Node(self.name(fn), "pointwise", fn, inputs, shape, dtype, origin=self.origin)
+        self.ranges.check(made)
+        return made
 
     def promoted(self, inputs: Sequence[Node]) -> str:
         """Return the dtype of a result: the first floating one, else the first that is no bool."""
@@ -77,6 +84,7 @@ class Builder:
         first = min(wanted)
         if any(d not in wanted and not x.shape[d].equals(1) for d in range(first, x.rank)):
             raise Unsupported("a reduction that is not over the last dimensions")
+        self.ranges.check_reduction(fn, x, product(x.shape[first:], self.one))
         kept = x.shape[:first]
         reduced = Node(self.name(fn), "reduce", fn, (x,), kept, dtype, x.rank - first, origin=self.origin)
         return self.reshape(reduced, shape)
@@ -120,6 +128,8 @@ class Builder:
 
     def cat(self, parts: Sequence[Node], dimension: int) -> Node:
         dimension %= parts[0].rank
+        for part in parts:
+            self.ranges.demand(part)
         total = parts[0].shape[dimension]
         for part in parts[1:]:
             total = total + part.shape[dimension]

@@ -33,6 +33,7 @@ def _fill(d: Decomposer, calls: Calls, first: Any, value: Any = None, **named: A
     typed = bool(value) if dtype == "bool" else float(value) if dtype in FLOATS else value
     constant = d.build.constant(typed)
     constant.dtype = dtype
+    d.build.ranges.demand(constant)
     return d.build.expand(constant, d.shape(calls))
 
 

@@ -19,7 +19,8 @@ def _gather(d: Decomposer, calls: Calls, x: Node, dimension: int, index: Node, s
 
 
 def take(d: Decomposer, x: Node, index: Node, dimension: int) -> Node:
-    """Return the elements of `x` that `index` selects along a dimension."""
+    """Return the elements of `x` that `index` selects along a dimension. Raise Unsupported."""
+    d.build.ranges.demand(x)
     return Node(
         d.build.name("gathered"), "gather", "", (x, index), index.shape, x.dtype, dimension % x.rank, origin="gather"
     )

@@ -86,3 +86,48 @@ def test_an_input_called_as_a_function_is_none() -> None:
     source = problem("return a0 + 1", X).replace("a0", "tanh")
     (out,) = read_program(graphs(source, TWO)).outputs
     assert out.fn == "add"
+
+
+WHOLE = "torch.randn(rows, n), torch.zeros(rows, n).long()"
+
+
+@pytest.mark.parametrize(
+    ("formula", "call"),
+    [
+        ("a1.sum(1)", "aten.sum.dim_IntList"),
+        ("a1.amax(1)", "aten.amax.default"),
+        ("a1 * 100003", "aten.mul.Tensor"),
+        ("a1.float() * 2", "aten.to.dtype"),
+        ("a0 * a1", "aten.mul.Tensor"),
+        ("(a0 * 1e10).long() * 0.5", "aten.to.dtype"),
+        ("a0 * (a1 > 3000000000).float()", "aten.gt.Scalar"),
+        ("torch.where(a1 == a1.t().t(), a0, 0)", "aten.eq.Tensor"),
+        ("torch.cat([a1, a1])", "aten.cat.default"),
+        ("(a1.to(torch.int8) + a1.to(torch.int8)).float()", "aten.to.dtype"),
+        ("((a1 > 0).to(torch.uint8) - (a0 > 0).to(torch.uint8)) * a0", "aten.sub.Tensor"),
+    ],
+)
+def test_whole_numbers_that_do_not_fit_are_left_to_libraries(formula: str, call: str) -> None:
+    calls = [node.fn for node in program(f"return {formula} + 1", WHOLE).inputs_first() if node.kind == "library"]
+    assert calls[0] == call
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "torch.gather(a0, 1, a1)",
+        "F.cross_entropy(a0, a1[:, 0])",
+        "a0 * (a1[:, :1] == torch.arange(a0.shape[1]))",
+        "a0 + torch.arange(a0.shape[1]) * 2",
+        "(a0 > 0).sum(1)",
+        "(a0 > 0).long().sum(1) * 2",
+        "a0 * (a1 >= 0)",
+        "a0 * (a1 != -100)",
+        "torch.tril(a0)",
+        "(a0 * 10).to(torch.int8)",
+        "(a0.to(torch.uint8) & 15) * a0",
+    ],
+)
+def test_indices_and_small_whole_numbers_are_fused(formula: str) -> None:
+    found = program(f"return {formula}", WHOLE)
+    assert not [node.fn for node in found.inputs_first() if node.kind == "library"]

@@ -84,7 +84,7 @@ FAMILIES = [
     ("torch.softmax(a0, -1), torch.log_softmax(a0, -1), F.layer_norm(a0, a0.shape[-1:]), a0.sum(), a0.mean(0)", X),
     ("torch.cat([-a1, a0], -1), a0 + a1, F.rms_norm(a0 + a1, a0.shape[-1:]), torch.stack([a0, a1], -1)", f"{X}, {Y}"),
     ("a0 * a1, torch.softmax(a0 + a1, -1), a0 - a0.mean(-1, keepdim=True)", f"{X}, torch.randn(n)"),
-    ("(a0.long() & 15) + (a0.long() >> 1), a0 * 2", X),
+    ("(a0.int() & 15) + (a0.int() >> 1), a0 * 2", X),
 ]
 
 
