@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from synthesis.errors import Unsupported
 
@@ -27,12 +27,13 @@ def model_parts(source: str) -> tuple[str, str, list[str]]:
     _drop_super_arguments(model)
     bases = [ast.unparse(b) for b in model.bases]
     base = bases[0].split(".")[-1] if len(bases) == 1 else ""
-    if base not in _CONTAINERS:
+    own = bases[0] if base in {n.name for n in tree.body if isinstance(n, ast.ClassDef)} else None
+    if base not in _CONTAINERS and own is None:
         raise Unsupported(f"class Model derives from {', '.join(bases) or 'object'}")
     kept = [n for n in model.body if not _dropped(n)]
-    needed = _closure(tree, kept)
+    needed = _closure(tree, [*kept, *model.bases])
     body = "\n\n".join(_text(source, n) for n in kept)
-    return f"nn.{base}", body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
+    return own or f"nn.{base}", body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
 
 
 def normal_form(source: str, model: str, member: str) -> tuple[str, list[str], list[str]]:
@@ -96,7 +97,7 @@ def _defined(node: ast.stmt) -> set[str]:
     return set()
 
 
-def _closure(tree: ast.Module, kept: list[ast.stmt]) -> list[ast.stmt]:
+def _closure(tree: ast.Module, kept: Sequence[ast.AST]) -> list[ast.stmt]:
     """Return the top-level statements that define the names used in `kept`, and in those statements, in order."""
     wanted = {n.id for k in kept for n in ast.walk(k) if isinstance(n, ast.Name)}
     chosen: set[int] = set()
