@@ -20,6 +20,7 @@ READABLE_NAMES = {
     "aten.bmm.default": "torch.bmm",
     "aten.matmul.default": "torch.matmul",
     "aten.addmm.default": "torch.addmm",
+    "tensor": "torch.tensor",
     "aten.scaled_dot_product_attention.default": "F.scaled_dot_product_attention",
 }
 BLOCK = "block"  # a library node that a building block of ours computes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
@@ -68,14 +68,40 @@ def _cpp(processor: Processor, keep: bool, title: str, *, parallel: bool = False
     return write
 
 
-def _write(strategy: Strategy, graphs: Mapping[str, Graph]) -> str:
-    """Write the strategy's source with as many operations fused as it can. Raise Unsupported."""
+def _write(strategy: Strategy, graphs: Mapping[str, Graph], refused: frozenset[str] = frozenset()) -> str:
+    """Write the strategy's source with as many operations fused as it can, none in `refused`. Raise Unsupported."""
     for without in EXCLUDED_RULES[:-1]:
         try:
-            return strategy.write(graphs, without)
+            return strategy.write(graphs, without | refused)
         except Unsupported:
             continue
-    return strategy.write(graphs, EXCLUDED_RULES[-1])
+    return strategy.write(graphs, EXCLUDED_RULES[-1] | refused)
+
+
+def _written(ways: Sequence[Strategy], graphs: Mapping[str, Graph]) -> list[tuple[Strategy, str]]:
+    """Return the sources of all strategies that fit. Where none does for want of one operation's code, that operation
+    is left to the library."""
+    written: list[tuple[Strategy, str]] = []
+    for refused in itertools.chain([frozenset[str]()], _operations(graphs)):
+        for strategy in ways:
+            try:
+                source = _write(strategy, graphs, refused)
+            except Unsupported:
+                continue
+            if source.split("\n", 1)[1] not in {s.split("\n", 1)[1] for _, s in written}:
+                written.append((strategy, source))
+        if written:
+            break
+    return written
+
+
+def _operations(graphs: Mapping[str, Graph]) -> Iterator[frozenset[str]]:
+    """Yield the operations that are fused, each alone."""
+    try:
+        fused = list(dict.fromkeys(read_program(graphs).fused))
+    except Unsupported:
+        return
+    yield from (frozenset({name}) for name in fused)
 
 
 CPU_FIRSTS: tuple[Configuration, ...] = (
@@ -334,14 +360,7 @@ def sequence(
     C++ is for `processor`, by default one thread without AVX-512.
     """
     seen: set[str] = set()
-    written: list[tuple[Strategy, str]] = []
-    for strategy in strategies(kind, processor or Processor()):
-        try:
-            source = _write(strategy, graphs)
-        except Unsupported:
-            continue
-        if source.split("\n", 1)[1] not in {s.split("\n", 1)[1] for _, s in written}:
-            written.append((strategy, source))
+    written = _written(strategies(kind, processor or Processor()), graphs)
     shapes = _shapes_of(graphs) if any(strategy.lead for strategy, _ in written) else []
     for draft in _ordered(written, _rows_of(graphs), shapes, seed):
         if draft.source not in seen:

@@ -38,6 +38,11 @@ VECTOR_CALLS = {
         "atan2",
     ]
 } | {"maximum": "vmax", "minimum": "vmin"}
+CHOICES = {  # of integers
+    "maximum": "select({0} > {1}, {0}, {1})",
+    "minimum": "select({0} < {1}, {0}, {1})",
+    "abs": "select({0} < 0, -{0}, {0})",
+}
 CHUNK = 8192
 
 
@@ -118,9 +123,12 @@ class Sweep:
 
     def call(self, expr: Expr, a: list[str]) -> str:
         w = self.writer
-        if expr.op in VECTOR_CALLS:
-            if expr.type == "i":
+        if expr.op in VECTOR_CALLS and expr.type == "i":
+            if expr.op not in CHOICES:
                 raise Unsupported(f"{expr.op} of integers along a row in C++")
+            w.pieces.add("select")
+            return CHOICES[expr.op].format(*a)
+        if expr.op in VECTOR_CALLS:
             w.pieces.add(VECTOR_CALLS[expr.op])
             return f"{VECTOR_CALLS[expr.op]}({', '.join(a)})"
         if expr.op == "where":

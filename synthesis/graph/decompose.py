@@ -88,11 +88,16 @@ class Decomposer:
             self._call(calls)
 
     def _constant(self, calls: tuple[Call, ...]) -> Node:
-        data = calls[0].data
-        if data is None or len(data) != 1 or any(c.data != data for c in calls):
-            raise Unsupported("a constant tensor made in forward")
-        value = float(data[0]["float"]) if isinstance(data[0], Mapping) else data[0]
-        return self.build.reshape(self.build.constant(value), self.unifier.shape(calls))
+        data, shape = calls[0].data, self.unifier.shape(calls)
+        if data is None or any(c.data != data for c in calls):
+            raise Unsupported("a large constant tensor made in forward, or one that differs between workloads")
+        values = [float(value["float"]) if isinstance(value, Mapping) else value for value in data]
+        if len(values) == 1:
+            return self.build.reshape(self.build.constant(values[0]), shape)
+        dtype, name = self._dtype(calls, 0), self.build.name("values")
+        made = ((values,), {"dtype": {"dtype": dtype}, "device": {"device": ""}})
+        length = Size.literal(len(values), self.build.one)
+        return self.build.reshape(Node(name, "library", "tensor", (), (length,), dtype, made), shape)
 
     def _item(self, calls: tuple[Call, ...]) -> Any:
         source, index = self._argument([c.args[0] for c in calls]), int(calls[0].args[1])
@@ -153,16 +158,13 @@ class Decomposer:
 
     def _note(self, result: Any, args: list[Any], call: Call) -> None:
         """Remember the fused operation for the header, name the result after its node, and note views of `args[0]`."""
-        if isinstance(result, Node) and result.kind == "view" and args and isinstance(args[0], Node):
-            self._viewed.add(id(args[0]))
-        if args and result is args[0]:
+        first = next((r for r in result if isinstance(r, Node)), None) if isinstance(result, list) else result
+        if args and isinstance(args[0], Node) and _sees(first, args[0]):
+            self._viewed |= {id(args[0])} if first is not args[0] else set()
             return
-        if isinstance(result, list):
-            self._viewed |= {id(a) for a in args if isinstance(a, Node)}
-        elif result.kind != "view" and result.kind not in HEADS:
-            self.fused.append(call.op.split(".")[1].removesuffix("_"))
-            if result.kind == "pointwise":
-                result.name = self.build.name(call.name)
+        self.fused.append(call.op.split(".")[1].removesuffix("_"))
+        if isinstance(result, Node) and result.kind == "pointwise":
+            result.name = self.build.name(call.name)
 
     def _library(self, calls: tuple[Call, ...], args: list[Any], kwargs: dict[str, Any]) -> Node:
         call = calls[0]
@@ -205,6 +207,13 @@ class Decomposer:
 
     # ---- what rules use
 
+    def item_is_used(self, call: Call, item: int) -> bool:
+        """Return whether the reference does something with one result of an operation that has several."""
+        graph = self.unifier.graphs[0]
+        picked = [n.name for n in graph.nodes if n.op == "getitem" and n.args == ({"ref": call.name}, item)]
+        used = [{"ref": name} for name in picked if name not in graph.outputs]
+        return len(used) < len(picked) or any(_mentions([n.args, n.kwargs], ref) for n in graph.nodes for ref in used)
+
     def copy(self, x: Node) -> Node:
         """Return a tensor of its own: another node where something is changed in place, which is free in kernels."""
         return self.build.pointwise("cast", x, dtype=x.dtype) if self._mutating else x
@@ -234,6 +243,18 @@ def _mutates(call: Call) -> bool:
     """Return whether an operation changes its first argument in place."""
     name = call.op.split(".")[1] if call.op.startswith("aten.") else ""
     return name.endswith("_") and not name.endswith("__") and call.op not in IDENTITIES
+
+
+def _sees(node: Node | None, viewed: Node) -> bool:
+    """Return whether a node is another one or a view of it."""
+    while node is not None and node is not viewed:
+        node = node.inputs[0] if node.kind == "view" else None
+    return node is viewed
+
+
+def _mentions(value: Any, wanted: Any) -> bool:
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return value == wanted or any(_mentions(part, wanted) for part in parts)
 
 
 def _collect(value: Any, into: list[Node]) -> None:

@@ -38,6 +38,8 @@ def _extremum(d: Decomposer, calls: Calls, x: Node, other: Any = None, keepdim: 
     fn = calls[0].op.split(".")[1]
     if isinstance(other, Node):
         return d.build.pointwise(fn + "imum", x, other, dtype=d.dtype(calls))
+    if other is not None and d.item_is_used(calls[0], 1):
+        raise Unsupported("the places of extrema")
     result = d.build.reduce(fn, x, _dims(x, other), keep=keepdim)
     return result if other is None else [result, MISSING]
 

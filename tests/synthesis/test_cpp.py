@@ -35,7 +35,7 @@ POINTWISE = [
     "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.selu(x) + F.mish(x)", "F.celu(x, 0.7)", "F.hardswish(x)",
     "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "(x * 1e4).sin() + (x * 3000).cos()", "torch.sin(x / (x > 2))", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
     "(x > 0) & (x < 1)", "(x > 0).float()", "x.isnan() | ~(x < 1)", "F.hardtanh(x) - F.relu6(x)", "torch.lerp(x, x * 2, 0.3)", "x.long()",
-    "(x.int() & 15) + (x.int() >> 1)", "(h := x * 2) + h.clone().add_(1)",
+    "(x.int() & 15) + (x.int() >> 1)", "x.int().clamp(-1, 2) + x.int().abs()", "(h := x * 2) + h.clone().add_(1)",
 ]  # fmt: skip
 TOGETHER = [", ".join(POINTWISE[first::8]) for first in range(8)]  # one kernel with several outputs compiles sooner
 ROW = [

@@ -131,3 +131,40 @@ def test_whole_numbers_that_do_not_fit_are_left_to_libraries(formula: str, call:
 def test_indices_and_small_whole_numbers_are_fused(formula: str) -> None:
     found = program(f"return {formula}", WHOLE)
     assert not [node.fn for node in found.inputs_first() if node.kind == "library"]
+
+
+@pytest.mark.parametrize(
+    ("forward", "left"),
+    [
+        ("v, i = torch.max(a0, 1)\nreturn v * 2, i", "max"),
+        ("v, i = a0.min(1)\nreturn a0 + v[:, None] * i[:, None]", "min"),
+        ("return (a0.to(torch.int32).floor() + 1) * a0", "floor"),  # along a row, C++ has no code for it
+        ("return a0[:, :3] * torch.tensor([1.0, 2.0, float('inf')])", "tensor"),
+        ("return a0[:, [0, 2, 4]] * 2", "tensor"),
+    ],
+)
+def test_what_has_no_code_stays_a_library_call(forward: str, left: str) -> None:
+    draft = drafted(problem(forward, X))
+    assert "are library calls" in draft.left
+    assert left in draft.left.split("(")[-1]
+
+
+@pytest.mark.parametrize("formula", ["a0.to(torch.int32).clamp(min=0) * a0", "a0.to(torch.int32).abs() * a0"])
+def test_choices_of_integers_are_fused(formula: str) -> None:
+    draft = drafted(problem(f"return {formula}", X))
+    assert not draft.left
+    assert "select(" in draft.source
+
+
+def test_places_of_extrema_that_nothing_uses_are_not_computed() -> None:
+    draft = drafted(problem("v, i = torch.max(a0, 1)\nreturn v * 2", X))
+    assert not draft.left
+    assert "# Fused: max, mul." in draft.source
+
+
+def test_a_model_may_derive_from_a_class_of_the_reference() -> None:
+    base = "class Base(nn.Module):\n    def scale(self):\n        return 2\n\n\n"
+    source = problem("return a0 * self.scale()", X).replace("class Model(nn.Module)", f"{base}class Model(Base)")
+    text = drafted(source).source
+    assert "class ModelNew(Base):" in text
+    assert "class Base(nn.Module):" in text
