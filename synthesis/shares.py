@@ -22,14 +22,14 @@ def library_calls(plan: Plan) -> list[Node]:
     return [s for s in plan.steps if isinstance(s, Node) and s.kind == "library" and s.fn != BLOCK]
 
 
-def told(plan: Plan) -> str:
-    """Say how many operations are library calls, which, and about what share of the time they hold."""
+def told(plan: Plan, *, timed: bool = False) -> str:
+    """Say how many operations are library calls and which; `timed`, about what share of the time they hold on a GPU,
+    whose figures the roofline has."""
     calls = library_calls(plan)
     steps = [s for s in plan.steps if isinstance(s, Kernel) or s.kind == "library"]
     names = ", ".join(dict.fromkeys(c.fn.removeprefix("aten.").split(".")[0] for c in calls))
-    return (
-        f"{len(calls)} of {len(steps)} operations are library calls that hold {share(plan):.0%} of the time ({names})"
-    )
+    held = f" that hold {share(plan):.0%} of the time" if timed else ""
+    return f"{len(calls)} of {len(steps)} operations are library calls{held} ({names})"
 
 
 def left_to_libraries(source: str) -> str:

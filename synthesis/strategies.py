@@ -53,14 +53,16 @@ def _planned(program: Program, stored: Iterable[Node] = ()) -> tuple[Plan, Plann
     return plan, planner
 
 
-def _cpp(processor: Processor, keep: bool, title: str, *, parallel: bool = False, products: bool = False) -> Write:
+def _cpp(
+    processor: Processor, keep: bool, title: str, passes: str = "", *, parallel: bool = False, products: bool = False
+) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         program = read_program(graphs, without)
         stored = write_out_products(program) if products else []
         if products and not stored:
             raise Unsupported("no products of few rows")
         plan, planner = _planned(program, stored)
-        source = write_cpp(plan, planner, processor, keep=keep, title=title, parallel=parallel)
+        source = write_cpp(plan, planner, processor, keep=keep, title=title, passes=passes, parallel=parallel)
         if parallel and "#pragma omp" not in source:
             raise Unsupported("one row with reductions: nothing that threads could share")
         return source
@@ -114,6 +116,8 @@ CPU_FIRSTS: tuple[Configuration, ...] = (
     {"STREAM_STORES": 1},
     {"PREFETCH": 2048},
 )
+KEPT = "costly values that a later pass needs are kept"
+RECOMPUTED = "each pass computes what it needs from its inputs"
 PRODUCT_NOTES = "Products of few rows are sums of ours: weights are read once, by several sums at a time."
 
 
@@ -124,7 +128,7 @@ def _of_one_thread(processor: Processor) -> tuple[Strategy, ...]:
             "products of few rows, fused rows",
             PRODUCT_NOTES,
             Language.CPP,
-            _cpp(processor, True, "Products of few rows and fused rows in C++ for one thread.", products=True),
+            _cpp(processor, True, "Products of few rows and fused rows in C++ for one thread", products=True),
             CPU_FIRSTS,
             lead=2,
         ),
@@ -132,16 +136,14 @@ def _of_one_thread(processor: Processor) -> tuple[Strategy, ...]:
             "fused rows, costly values kept",
             "Each row is gone over in cached passes; exponentials and the like are computed once and kept.",
             Language.CPP,
-            _cpp(processor, True, "Fused rows in C++ for one thread; what a later pass needs is kept in the cache."),
+            _cpp(processor, True, "Fused rows in C++ for one thread", KEPT),
             CPU_FIRSTS,
         ),
         Strategy(
             "fused rows, recomputed",
             "As above, but every pass computes what it needs from the inputs again.",
             Language.CPP,
-            _cpp(
-                processor, False, "Fused rows in C++ for one thread; each pass computes what it needs from its inputs."
-            ),
+            _cpp(processor, False, "Fused rows in C++ for one thread", RECOMPUTED),
             ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
         ),
     )
@@ -157,7 +159,7 @@ def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
             _cpp(
                 processor,
                 True,
-                "Products of few rows and fused rows in C++, shared among threads.",
+                "Products of few rows and fused rows in C++, shared among threads",
                 parallel=True,
                 products=True,
             ),
@@ -171,7 +173,8 @@ def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
             _cpp(
                 processor,
                 True,
-                "Fused rows in C++, shared among as many threads as torch has; costly values are kept.",
+                "Fused rows in C++, shared among as many threads as torch has",
+                KEPT,
                 parallel=True,
             ),
             CPU_FIRSTS,
@@ -183,7 +186,8 @@ def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
             _cpp(
                 processor,
                 False,
-                "Fused rows in C++, shared among as many threads as torch has; each pass computes.",
+                "Fused rows in C++, shared among as many threads as torch has",
+                RECOMPUTED,
                 parallel=True,
             ),
             ({}, {"VECTOR": 16}, {"STREAM_STORES": 1}),
@@ -203,16 +207,20 @@ def _block_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Prog
     return program
 
 
+ELEMENTS_TITLE = "Fused operations on each element in Triton."  # without reductions, no way to read rows is in use
+
+
 def _triton(modes: tuple[str, ...], title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         plan, planner = _planned(_gpu_program(graphs, without))
+        rows = rows_of(plan)
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
         if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
-        staged = [r.bytes_in_tiles for kernels in rows_of(plan) for r in kernels]
+        staged = [r.bytes_in_tiles for kernels in rows for r in kernels]
         if modes == ("looped",) and max(staged, default=0) > SHARED_BYTES:
             raise Unsupported("rows too long to be loaded ahead")
-        return write_triton(plan, planner, modes=modes, title=title)
+        return write_triton(plan, planner, modes=modes, title=title if any(rows) else ELEMENTS_TITLE)
 
     return write
 

@@ -24,9 +24,19 @@ TUNABLES: dict[str, list[int]] = {
 
 
 def write_module(
-    plan: Plan, planner: Planner, processor: Processor, *, keep: bool, title: str, parallel: bool = False
+    plan: Plan,
+    planner: Planner,
+    processor: Processor,
+    *,
+    keep: bool,
+    title: str,
+    passes: str = "",
+    parallel: bool = False,
 ) -> str:
-    """Write a C++ Candidate at the first value of each Tunable. Raise Unsupported."""
+    """Write a C++ Candidate at the first value of each Tunable. Raise Unsupported.
+
+    `passes` is what the header says of kernels with several passes over a row (of values kept between them).
+    """
     program = plan.program
     host = Host(program, planner)
     kernels: list[CppKernel] = []
@@ -43,6 +53,8 @@ def write_module(
     if any(k.kept for k in kernels):
         tunables["KEEP_IN_OUTPUT"] = [0, 1]
     config = {name: values[0] for name, values in tunables.items()}
+    several = any(k.kept for k in kernels) if keep else any(s.passes > 1 for s in plan.steps if isinstance(s, Kernel))
+    title = f"{title}; {passes}." if passes and several else f"{title}."
     return _render(program, plan, host, kernels, tunables, config, title)
 
 
@@ -61,15 +73,16 @@ def _call_kernel(host: Host, kernel: CppKernel) -> None:
     host.lines.append(f"_{kernel.name}({', '.join(arguments)})")
 
 
-def header(program: Program, plan: Plan, title: str) -> str:
-    """Return the comment on top: the strategy, the fused operations and the library calls."""
+def header(program: Program, plan: Plan, title: str, *, timed: bool = False) -> str:
+    """Return the comment on top: the strategy, the fused operations and the library calls (`timed`: with their share of
+    the time on a GPU)."""
     fused = list(dict.fromkeys(program.fused))
     blocks = [s.data.title for s in plan.steps if isinstance(s, Node) and s.fn == BLOCK]
     lines = [title, f"Fused: {', '.join(fused) or 'nothing'}."]
     if blocks:
         lines.append(f"Blocks: {', '.join(blocks)}.")
     if library_calls(plan):
-        lines.append(f"{told(plan)}.")
+        lines.append(f"{told(plan, timed=timed)}.")
     return "\n".join(f"# {part}" for line in lines for part in textwrap.wrap(line, 118))
 
 

@@ -129,9 +129,12 @@ def _pow(d: Decomposer, calls: Calls, a: Operand, b: Operand) -> Node:
         raise Unsupported("a power with a tensor exponent")
     if b in (1, 2, 3, 4):
         square = build.pointwise("mul", a, a)
-        return {1: d.copy(a), 2: square, 3: build.pointwise("mul", square, a), 4: build.pointwise("mul", square, square)}[
-            int(b)
-        ]
+        return {
+            1: d.copy(a),
+            2: square,
+            3: build.pointwise("mul", square, a),
+            4: build.pointwise("mul", square, square),
+        }[int(b)]
     simple = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
     if b in simple:
         return build.pointwise(simple[b], a, dtype=dtype)

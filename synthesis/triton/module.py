@@ -242,7 +242,15 @@ def _render(
     config: Mapping[str, Any] = {name: values[0] for name, values in tunables.items()}
     imports = ["import torch", *(["import torch.nn.functional as F"] if uses_functional(model, needed) else [])]
     imports += ["import triton", "import triton.language as tl", "from torch import nn", *needed]
-    parts = [header(program, plan, title), *imports, "", f"TUNABLES = {tunables!r}", f"CONFIG = {config!r}", "", ""]
+    parts = [
+        header(program, plan, title, timed=True),
+        *imports,
+        "",
+        f"TUNABLES = {tunables!r}",
+        f"CONFIG = {config!r}",
+        "",
+        "",
+    ]
     pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))
     texts = list(dict.fromkeys([*(t for b in blocks for t in b.kernels), *(k.text for k in kernels)]))
     launches = [

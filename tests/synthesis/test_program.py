@@ -168,3 +168,26 @@ def test_a_model_may_derive_from_a_class_of_the_reference() -> None:
     text = drafted(source).source
     assert "class ModelNew(Base):" in text
     assert "class Base(nn.Module):" in text
+
+
+@pytest.mark.parametrize(
+    ("formula", "title"),
+    [
+        ("torch.tanh(a0) * 2", "Fused rows in C++ for one thread."),
+        ("a0.mean(1, keepdim=True)", "Fused rows in C++ for one thread."),
+        ("torch.softmax(a0, 1)", "Fused rows in C++ for one thread; costly values that a later pass needs are kept."),
+    ],
+)
+def test_the_header_tells_of_later_passes_where_there_are_some(formula: str, title: str) -> None:
+    assert drafted(problem(f"return {formula}", X)).source.splitlines()[0] == f"# {title}"
+
+
+def test_the_header_of_operations_on_elements_tells_of_no_rows() -> None:
+    source = problem("return a0 * 2", X)
+    draft = next(iter(sequence(graphs(source, [{"name": "a", "rows": 9, "n": 99999}]), DeviceKind.CUDA, 0)))
+    assert draft.source.startswith("# Fused operations on each element in Triton.")
+
+
+def test_the_header_lists_reductions_that_keep_dimensions_and_no_views() -> None:
+    text = drafted(problem("return a0.view(-1, a0.shape[1]) - a0.mean(1, keepdim=True) * a0.amax(1, True)", X)).source
+    assert text.splitlines()[1] == "# Fused: mean, amax, mul, sub."
