@@ -157,10 +157,13 @@ class Decomposer:
         return self._library(calls, args, kwargs)
 
     def _note(self, result: Any, args: list[Any], call: Call) -> None:
-        """Remember the fused operation for the header, name the result after its node, and note views of `args[0]`."""
-        first = next((r for r in result if isinstance(r, Node)), None) if isinstance(result, list) else result
-        if args and isinstance(args[0], Node) and _sees(first, args[0]):
-            self._viewed |= {id(args[0])} if first is not args[0] else set()
+        """Note views of arguments; else remember the operation for the header and name the result after its node."""
+        inputs: list[Node] = []
+        _collect(args, inputs)
+        results = [r for r in (result if isinstance(result, list) else [result]) if isinstance(r, Node)]
+        seen = [(r, a) for r in results for a in inputs if _sees(r, a)]
+        self._viewed |= {id(a) for r, a in seen if r is not a}
+        if seen:
             return
         self.fused.append(call.op.split(".")[1].removesuffix("_"))
         if isinstance(result, Node) and result.kind == "pointwise":

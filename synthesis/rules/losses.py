@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from synthesis.errors import Unsupported
 from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import Node
+from synthesis.rules.pointwise import log_sigmoid
 from synthesis.rules.registry import Calls, rule
 from synthesis.rules.views import take
+
+
+def _total(d: Decomposer, terms: Node, reduction: int, dtype: str) -> Node:
+    """Return the terms themselves (0), their mean (1) or their sum (2)."""
+    terms.dtype, dims = dtype, list(range(terms.rank))
+    if reduction == 0:
+        return terms
+    return (d.build.mean if reduction == 1 else partial(d.build.reduce, "sum"))(terms, dims, keep=False)
 
 
 @rule("mse_loss", "l1_loss")
@@ -14,10 +25,76 @@ def _loss(d: Decomposer, calls: Calls, x: Node, y: Node, reduction: int = 1) -> 
     b = d.build
     difference = b.pointwise("sub", x, y)
     terms = b.pointwise("abs", difference) if "l1" in calls[0].op else b.pointwise("mul", difference, difference)
-    dims = list(range(terms.rank))
-    if reduction == 0:
-        return terms
-    return b.mean(terms, dims, keep=False) if reduction == 1 else b.reduce("sum", terms, dims, keep=False)
+    return _total(d, terms, reduction, d.dtype(calls))
+
+
+@rule("smooth_l1_loss", "huber_loss")
+def _huber(d: Decomposer, calls: Calls, x: Node, y: Node, reduction: int = 1, bound: float = 1.0) -> Node:
+    """Squares up to `bound`, then lines; the smooth loss is the other one divided by `bound`."""
+    if bound <= 0:
+        raise Unsupported("a loss without squares")
+    b, smooth = d.build, "smooth" in calls[0].op
+    size = b.pointwise("abs", b.pointwise("sub", x, y))
+    square = b.pointwise("mul", b.pointwise("mul", size, size), 0.5 / bound if smooth else 0.5)
+    line = b.pointwise("sub", size, 0.5 * bound)
+    line = line if smooth else b.pointwise("mul", line, bound)
+    terms = b.pointwise("where", b.pointwise("lt", size, bound), square, line)
+    return _total(d, terms, reduction, d.dtype(calls))
+
+
+@rule("binary_cross_entropy")
+def _binary_cross_entropy(
+    d: Decomposer, calls: Calls, x: Node, y: Node, weight: Node | None = None, reduction: int = 1
+) -> Node:
+    b = d.build
+    hit, miss = b.pointwise("log", x), b.pointwise("log1p", b.pointwise("neg", x))
+    hit, miss = b.pointwise("maximum", hit, -100.0), b.pointwise("maximum", miss, -100.0)  # as torch bounds them
+    missed = b.pointwise("mul", b.pointwise("sub", y, 1.0), miss)
+    terms = b.pointwise("sub", missed, b.pointwise("mul", y, hit))
+    return _total(d, terms if weight is None else b.pointwise("mul", terms, weight), reduction, d.dtype(calls))
+
+
+@rule("binary_cross_entropy_with_logits")
+def _of_logits(
+    d: Decomposer,
+    calls: Calls,
+    x: Node,
+    y: Node,
+    weight: Node | None = None,
+    positive: Node | None = None,
+    reduction: int = 1,
+) -> Node:
+    b, dtype = d.build, d.dtype(calls)
+    soft = log_sigmoid(d, x, dtype)
+    if positive is not None:
+        factor = b.pointwise("add", b.pointwise("mul", b.pointwise("sub", positive, 1.0), y), 1.0)
+        soft = b.pointwise("mul", factor, soft)
+    terms = b.pointwise("sub", b.pointwise("mul", b.pointwise("sub", 1.0, y), x), soft)
+    return _total(d, terms if weight is None else b.pointwise("mul", terms, weight), reduction, dtype)
+
+
+@rule("kl_div")
+def _divergence(d: Decomposer, calls: Calls, x: Node, y: Node, reduction: int = 1, log_target: bool = False) -> Node:
+    b = d.build
+    if log_target:
+        terms = b.pointwise("mul", b.pointwise("exp", y), b.pointwise("sub", y, x))
+    else:
+        own = b.pointwise("where", b.pointwise("eq", y, 0.0), 0.0, b.pointwise("mul", y, b.pointwise("log", y)))
+        terms = b.pointwise("sub", own, b.pointwise("mul", y, x))
+    return _total(d, terms, reduction, d.dtype(calls))
+
+
+@rule("cosine_similarity")
+def _cosine(d: Decomposer, calls: Calls, x: Node, y: Node, dimension: int = 1, eps: float = 1e-8) -> Node:
+    b = d.build
+    product, *squares = (
+        b.reduce("sum", b.pointwise("mul", one, other), [dimension], keep=False)
+        for one, other in ((x, y), (x, x), (y, y))
+    )
+    for square in squares:
+        product = b.pointwise("div", product, b.pointwise("maximum", b.pointwise("sqrt", square), eps))
+    product.dtype = d.dtype(calls)
+    return product
 
 
 @rule("cross_entropy_loss")

@@ -54,6 +54,8 @@ for _name in [
     _unary(_name, _name)
 for _name in ["maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "atan2"]:
     _binary(_name, _name)
+_unary("negative", "neg")
+_unary("absolute", "abs")
 _unary("logical_not", "not")
 _binary("logical_and", "and")
 _binary("logical_or", "or")
@@ -91,7 +93,7 @@ def _one_plus_tanh(d: Decomposer, x: Node, dtype: str) -> Node:
     return d.build.pointwise("mul", d.build.pointwise("sigmoid", d.build.pointwise("mul", x, 2.0)), 2.0, dtype=dtype)
 
 
-@rule("sub")
+@rule("sub", "subtract")
 def _sub(d: Decomposer, calls: Calls, a: Operand, b: Operand, alpha: float = 1) -> Node:
     return d.build.pointwise("sub", a, b if alpha == 1 else d.build.pointwise("mul", b, alpha), dtype=d.dtype(calls))
 
@@ -101,13 +103,13 @@ def _rsub(d: Decomposer, calls: Calls, a: Operand, b: Operand, alpha: float = 1)
     return _sub(d, calls, b, a, alpha)  # type: ignore[no-any-return]
 
 
-@rule("mul")
+@rule("mul", "multiply")
 def _mul(d: Decomposer, calls: Calls, a: Operand, b: Operand) -> Node:
     dtype = d.dtype(calls)
     return d.build.pointwise("and" if dtype == "bool" else "mul", a, b, dtype=dtype)
 
 
-@rule("div")
+@rule("div", "divide", "true_divide")
 def _div(d: Decomposer, calls: Calls, a: Operand, b: Operand) -> Node:
     dtype = d.dtype(calls)
     if isinstance(b, float | int) and not isinstance(b, bool) and b and math.frexp(abs(b))[0] == 0.5:
@@ -208,7 +210,7 @@ def _softplus(d: Decomposer, calls: Calls, x: Node, beta: float = 1.0, threshold
     return b.pointwise("where", b.pointwise("gt", scaled, threshold), x, soft, dtype=d.dtype(calls))
 
 
-@rule("hardtanh", "relu6", "clamp", "clamp_min", "clamp_max")
+@rule("hardtanh", "relu6", "clamp", "clip", "clamp_min", "clamp_max")
 def _clamp(
     d: Decomposer, calls: Calls, x: Node, low: Operand | None = None, high: Operand | None = None, **named: Any
 ) -> Node:
@@ -226,6 +228,42 @@ def _clamp(
     if high is not None:
         result = b.pointwise("minimum", result, high, dtype=d.dtype(calls))
     return result
+
+
+@rule("sign")
+def _sign(d: Decomposer, calls: Calls, x: Node) -> Node:
+    if x.dtype not in FLOATS:
+        raise Unsupported("the sign of integers")
+    b = d.build
+    above, below = (b.pointwise("cast", b.pointwise(fn, x, 0.0), dtype=x.dtype) for fn in ("gt", "lt"))
+    return b.pointwise("sub", above, below, dtype=d.dtype(calls))
+
+
+@rule("log_sigmoid")
+def _log_sigmoid(d: Decomposer, calls: Calls, x: Node) -> Node:
+    return log_sigmoid(d, x, d.dtype(calls))
+
+
+def log_sigmoid(d: Decomposer, x: Node, dtype: str) -> Node:
+    """Return min(x, 0) - log(1 + exp(-|x|)), where nothing overflows."""
+    b = d.build
+    soft = b.pointwise("log1p", b.pointwise("exp", b.pointwise("neg", b.pointwise("abs", x))))
+    return b.pointwise("sub", b.pointwise("minimum", x, 0.0), soft, dtype=dtype)
+
+
+@rule("softshrink")
+def _softshrink(d: Decomposer, calls: Calls, x: Node, size: float = 0.5) -> Node:
+    b = d.build
+    nothing = b.pointwise("mul", x, 0.0)  # NaN stays
+    below = b.pointwise("where", b.pointwise("lt", x, -size), b.pointwise("add", x, size), nothing)
+    return b.pointwise("where", b.pointwise("gt", x, size), b.pointwise("sub", x, size), below, dtype=d.dtype(calls))
+
+
+@rule("glu")
+def _glu(d: Decomposer, calls: Calls, x: Node, dimension: int = -1) -> Node:
+    b, half = d.build, d.shape(calls)[dimension]
+    value, gate = (b.slice(x, dimension, start, half) for start in (b.one - 1, half))
+    return b.pointwise("mul", value, b.pointwise("sigmoid", gate), dtype=d.dtype(calls))
 
 
 @rule("hardsigmoid", "hardswish")

@@ -38,6 +38,11 @@ def _expand(d: Decomposer, calls: Calls, x: Node, *rest: Any, implicit: bool = F
     return d.build.expand(x, d.shape(calls))
 
 
+@rule("broadcast_tensors")
+def _broadcast(d: Decomposer, calls: Calls, tensors: list[Node]) -> list[Node]:
+    return [d.build.expand(x, d.shape(calls, item)) for item, x in enumerate(tensors)]
+
+
 @rule("repeat_interleave")
 def _repeat_interleave(
     d: Decomposer, calls: Calls, x: Node, repeats: Any, dimension: int | None = None, **named: Any

@@ -35,7 +35,8 @@ POINTWISE = [
     "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.selu(x) + F.mish(x)", "F.celu(x, 0.7)", "F.hardswish(x)",
     "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "(x * 1e4).sin() + (x * 3000).cos()", "torch.sin(x / (x > 2))", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
     "(x > 0) & (x < 1)", "(x > 0).float()", "x.isnan() | ~(x < 1)", "F.hardtanh(x) - F.relu6(x)", "torch.lerp(x, x * 2, 0.3)", "x.long()",
-    "(x.int() & 15) + (x.int() >> 1)", "x.int().clamp(-1, 2) + x.int().abs()", "(h := x * 2) + h.clone().add_(1)",
+    "(x.int() & 15) + (x.int() >> 1)", "x.int().clamp(-1, 2) + x.int().abs()",
+    "x.multiply(2).negative().absolute().clip(-1, 2)", "x.sign() - F.softshrink(x, 0.3)", "F.logsigmoid(x * 20)", "(h := x * 2) + h.clone().add_(1)",
 ]  # fmt: skip
 TOGETHER = [", ".join(POINTWISE[first::8]) for first in range(8)]  # one kernel with several outputs compiles sooner
 ROW = [
@@ -48,7 +49,11 @@ ROW = [
 ]  # fmt: skip
 TWO_INPUTS = [
     ("x + y * 2", X, Y), ("x * y", X, COLUMNS), ("x * y + x", X, ROWS), ("torch.softmax(x + y, -1)", X, COLUMNS),
-    ("F.mse_loss(x, y)", X, Y), ("torch.where(y > 0, x, y)", X, Y), ("(x + y, F.layer_norm(x + y, x.shape[-1:]))", X, Y),
+    ("F.mse_loss(x, y), F.smooth_l1_loss(x, y, beta=0.5), F.huber_loss(x, y, delta=2.0), F.l1_loss(x, y, reduction='sum')", X, Y),
+    ("F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), F.binary_cross_entropy_with_logits(x, y.sigmoid(), reduction='none')", X, Y),
+    ("F.kl_div(x, y.relu(), reduction='sum'), F.kl_div(x, y, reduction='none', log_target=True)", X, Y),
+    ("F.cosine_similarity(x, y, dim=1), F.glu(torch.cat([x, y], 1), 1), F.adaptive_avg_pool1d(x[None], 1)", X, Y),
+    ("torch.where(y > 0, x, y)", X, Y), ("(x + y, F.layer_norm(x + y, x.shape[-1:]))", X, Y),
     ("F.silu(x) * y", X, Y), ("torch.cat([x, y], -1)", X, Y), ("torch.cat([-y, x], -1) * 2", X, Y), ("torch.cat([x, y], 0) * 2", X, Y),
     ("x.t() + 1, y.unsqueeze(0)", X, Y), ("torch.softmax(x.masked_fill(y > 0, float('-inf')), -1)", X, Y),
     ("torch.mm(x, y.t()).relu()", X, Y), ("F.silu(torch.mm(torch.softmax(x, -1), y.t())).sum(-1)", X, Y),

@@ -191,3 +191,20 @@ def test_the_header_of_operations_on_elements_tells_of_no_rows() -> None:
 def test_the_header_lists_reductions_that_keep_dimensions_and_no_views() -> None:
     text = drafted(problem("return a0.view(-1, a0.shape[1]) - a0.mean(1, keepdim=True) * a0.amax(1, True)", X)).source
     assert text.splitlines()[1] == "# Fused: mean, amax, mul, sub."
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "torch.multiply(torch.subtract(a0, a1), torch.divide(a0, a1)).negative().absolute().clip(-1, 2)",
+        "F.adaptive_avg_pool1d(a0[None], 1)[0] + a0.sign() + F.logsigmoid(a0) + F.softshrink(a0, 0.3)",
+        "F.glu(torch.cat([a0, a1], 1), 1)",
+        "F.smooth_l1_loss(a0, a1, beta=0.5) + F.huber_loss(a0, a1, delta=2.0)",
+        "F.binary_cross_entropy(a0.sigmoid(), a1) + F.binary_cross_entropy_with_logits(a0, a1)",
+        "F.kl_div(a0, a1, reduction='batchmean') + F.kl_div(a0, a1, reduction='sum', log_target=True)",
+        "F.cosine_similarity(a0, a1, dim=1)",
+    ],
+)
+def test_operations_with_a_rule_are_fused(formula: str) -> None:
+    found = program(f"return {formula}", f"{X}, {X}")
+    assert not [node.fn for node in found.inputs_first() if node.kind == "library"]
