@@ -196,7 +196,7 @@ def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
 
 
 def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
-    return split_reductions(detach_biases(read_program(graphs, without)))
+    return split_reductions(detach_biases(read_program(graphs, without, wide=True)))
 
 
 def _block_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:

@@ -20,10 +20,10 @@ class Builder:
     Raises Unsupported for integers that kernels would get wrong.
     """
 
-    def __init__(self, one: Size) -> None:
+    def __init__(self, one: Size, *, wide: bool = False) -> None:
         self.one = one
         self.origin = ""
-        self.ranges = Ranges()
+        self.ranges = Ranges(wide=wide)
         self._used: dict[str, int] = {}
 
     def name(self, hint: str) -> str:

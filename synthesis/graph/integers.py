@@ -1,7 +1,8 @@
 """Which whole numbers a tensor may hold.
 
-Kernels in C++ compute with 32 bits, in as many lanes as floats, and every kernel reduces in float32. What may be larger
-is refused, so that it stays a library call; so is what wraps around in fewer bits. Indices are taken as they are.
+Kernels in C++ compute with 32 bits, in as many lanes as floats; those in Triton load tensors as 64 bits, but have
+positions of 32. Every kernel reduces in float32. What may be larger is refused, so that it stays a library call; so is
+what wraps around in fewer bits. Indices are taken as they are.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ ORDERED = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 class Ranges:
-    """Finds the ranges of integer and boolean nodes, each once."""
+    """Finds the ranges of integer and boolean nodes, each once. With `wide`, kernels load tensors as 64 bits."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, wide: bool = False) -> None:
+        self.wide = wide
         self._known: dict[Node, Range] = {}
 
     def of(self, node: Node) -> Range:
@@ -38,9 +40,13 @@ class Ranges:
             self._known[node] = found if _within(found, limits) else limits
         return self._known[node]
 
+    def _held(self, found: Range) -> bool:
+        """Return whether kernels have the bits. A range without end is that of a loaded tensor."""
+        return _within(found, LANE) or (self.wide and math.inf in (-found[0], found[1]))
+
     def demand(self, node: Node) -> None:
         """Raise Unsupported for a tensor that kernels cannot hold."""
-        if not _is_float(node) and not _within(self.of(node), LANE):
+        if not _is_float(node) and not self._held(self.of(node)):
             raise Unsupported("whole numbers that may need 64 bits")
 
     def check(self, node: Node) -> None:
@@ -48,12 +54,14 @@ class Ranges:
         operands = [i for i in node.inputs if not _is_float(i)]
         if _is_float(node) or any(_is_float(i) and i.kind != "constant" for i in node.inputs):
             operands = [i for i in operands if i.kind != "constant"]  # becomes a float as it is written
-        elif node.fn in ORDERED and len({i.kind == "constant" or _within(self.of(i), LANE) for i in operands}) == 2:
+        elif node.fn in ORDERED and len({i.kind == "constant" or self._held(self.of(i)) for i in operands}) == 2:
             operands = [i for i in operands if i.kind == "constant"]  # labels and indices beside a small number
         for operand in operands:
             self.demand(operand)
-        limits = OF_TYPE.get(node.dtype, LANE)
-        if not _is_float(node) and node.dtype != "int32" and not _within(_pointwise(self, node), limits):
+        if _is_float(node) or node.dtype == "int32":
+            return
+        found = _pointwise(self, node)
+        if not (_within(found, OF_TYPE[node.dtype]) if node.dtype in OF_TYPE else self._held(found)):
             raise Unsupported(f"{node.fn} of whole numbers that may not fit")
 
     def check_reduction(self, fn: str, x: Node, count: Size) -> None:

@@ -17,8 +17,8 @@ EXCLUDED_RULES: tuple[frozenset[str], ...] = (
 )
 
 
-def read_program(graphs: Mapping[str, Graph], without: frozenset[str] = frozenset()) -> Program:
+def read_program(graphs: Mapping[str, Graph], without: frozenset[str] = frozenset(), *, wide: bool = False) -> Program:
     """Return the Program of these graphs (by workload, all of one reference). Operations in `without` stay library
-    calls. Raise Unsupported."""
+    calls; with `wide`, kernels compute with int64. Raise Unsupported."""
     rules = {name: rule for name, rule in RULES.items() if name not in without}
-    return Decomposer([graphs[name] for name in sorted(graphs)], rules).run()
+    return Decomposer([graphs[name] for name in sorted(graphs)], rules, wide=wide).run()

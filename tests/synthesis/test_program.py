@@ -112,6 +112,18 @@ def test_whole_numbers_that_do_not_fit_are_left_to_libraries(formula: str, call:
     assert calls[0] == call
 
 
+def test_triton_computes_with_64_bits_and_reduces_in_float32() -> None:
+    for formula, left in {
+        "a1 * 100003 + a1.abs().clamp(max=7)": "",
+        "(a1.float() + (a0 * 1e10).long()) * 2": "",
+        "a1.amax(1) * 2": "amax",
+        "a0 * (torch.arange(a0.shape[1]) * 10**9)": "mul",
+    }.items():
+        draft = drafted(problem(f"return {formula}", WHOLE), DeviceKind.CUDA)
+        assert left in draft.left
+        assert bool(left) == bool(draft.left)
+
+
 @pytest.mark.parametrize(
     "formula",
     [
