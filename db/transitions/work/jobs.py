@@ -207,8 +207,8 @@ def _hand_over(s: Session) -> None:
 
     A Run joins what another project ordered. Jobs are locked here before any Run, and skipped where a worker has them.
     """
-    shared = JobRow.state == "ready", JobRow.kind.in_((JobKind.ADMIT, JobKind.BASELINE))
-    stuck = select(JobRow).where(*shared, JobRow.project_id.in_(spent(s))).order_by(JobRow.id)
+    shared = ALIVE, JobRow.state == "ready", JobRow.kind.in_((JobKind.ADMIT, JobKind.BASELINE))
+    stuck = select(JobRow).where(*shared, JobRow.project_id.in_(spent(s)))
     for row in s.scalars(stuck.with_for_update(skip_locked=True)).all():
         joined = or_(RunRow.admission_id == row.subject_id, RunRow.baseline_id == row.subject_id)
         waiting = select(RunRow.project_id).where(joined, RunRow.status.in_(_GOING), RunRow.project_id.not_in(spent(s)))
