@@ -130,10 +130,10 @@ def test_a_fault_of_one_way_of_asking_stops_that_one_alone(engine: Engine) -> No
         return bad if work.arm.operator == "diff" else candidate_result(f"speed=0.{work.number + 10}", output_tokens=9)
 
     world = World(engine, propose=answer)
-    run = world.start(Budget(candidates=30), RunConfig(proposers=("model",), in_flight=1, stagnation_candidates=99))
+    run = world.start(Budget(candidates=14), RunConfig(proposers=("model",), in_flight=1, stagnation_candidates=99))
     world.drain()
     assert [(one["operator"], one["fault"]) for one in stopped(world, run.id)] == [("diff", "bad_edits")]
-    assert world.run(run.id).spend.candidates == 30
+    assert world.run(run.id).spend.candidates == 14
 
 
 def test_a_second_call_of_a_proposal_adds_to_its_first(engine: Engine) -> None:
@@ -200,7 +200,7 @@ def test_nothing_is_granted_to_a_lost_claim_or_an_ended_run(engine: Engine) -> N
 
 def test_a_run_that_cannot_pay_ends_by_its_budget_and_goes_on_with_more(engine: Engine) -> None:
     world = World(engine, propose=lambda work: BROKE)
-    run = world.start(Budget(tokens=100, candidates=50), MODEL)
+    run = world.start(Budget(tokens=100, candidates=20), MODEL)
     world.drain()
     ended = world.run(run.id)
     assert (ended.end_reason, ended.spend.candidates) == (EndReason.BUDGET, 0)
@@ -211,7 +211,7 @@ def test_a_run_that_cannot_pay_ends_by_its_budget_and_goes_on_with_more(engine: 
     with write_session(engine) as s:
         extend_run(s, run.id, Budget(tokens=30))
     world.drain()
-    assert 0 < world.run(run.id).spend.candidates < 50
+    assert 0 < world.run(run.id).spend.candidates < 20
 
 
 def test_only_new_candidates_count_against_a_budget_of_candidates(engine: Engine) -> None:
@@ -230,7 +230,7 @@ def test_only_new_candidates_count_against_a_budget_of_candidates(engine: Engine
 
 @pytest.mark.both_stacks
 def test_judgements_that_wait_while_device_time_runs_out_are_not_begun(engine: Engine) -> None:
-    world = World(engine, propose=from_list(*(f"speed=0.{n}" for n in range(1, 30))))
+    world = World(engine, propose=from_list(*(f"speed=0.{n}" for n in range(1, 12))))
     run = world.start(Budget(device_s=2.0), RunConfig(in_flight=8))
     world.drain()
     with write_session(engine) as s:
