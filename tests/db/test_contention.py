@@ -18,7 +18,7 @@ from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories import events
 from db.tables.queue import JobRow
-from db.transitions.access.projects import change_project, charge
+from db.transitions.access.projects import charge, create_project
 from db.transitions.runs import cancel_run, pause_run
 from db.transitions.work import jobs, settle
 from db.views.access import Quota
@@ -102,11 +102,12 @@ def test_a_step_that_fails_while_its_run_is_paused_is_held(engine: Engine) -> No
 
 @ON_POSTGRES
 def test_a_run_that_is_cancelled_while_the_sweeper_holds_its_project_undoes_no_sweep(engine: Engine) -> None:
-    world = World(engine)
-    cancelled, other = world.start(), world.start()
     with write_session(engine) as s:
-        change_project(s, "default", quota=Quota(device_s_per_month=1.0))
-        charge(s, "default", device_s=2.0)
+        project = create_project(s, "tenant", quota=Quota(device_s_per_month=1.0)).id
+    world = World(engine)
+    cancelled, other = world.start(project=project), world.start(project=project)
+    with write_session(engine) as s:
+        charge(s, project, device_s=2.0)
     beside(engine, lambda s: cancel_run(s, cancelled.id), jobs.sweep)
     assert world.run(cancelled.id).status is RunStatus.CANCELLED
     assert world.run(other.id).status is RunStatus.PAUSED
