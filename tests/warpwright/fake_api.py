@@ -240,7 +240,7 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
                     continue
                 text = f"id: {event['seq']}\nevent: {event['kind']}\ndata: {json.dumps(event)}\n\n"
                 self.wfile.write(text.encode())
-                if event is api.events[-1]:
+                if event is api.events[-1] and api.run["end_reason"] is None:
                     api.run.update(status="finished", end_reason="budget")
                 if event["seq"] in api.breaks:
                     api.breaks.remove(event["seq"])
