@@ -107,7 +107,7 @@ def varied_sizes(
     shown = [w for w in workloads if not w.held_out]
     if not shown:
         return
-    base = min(shown, key=_size)
+    base = smallest(shown)
     general = problem.domain is Domain.GENERAL
     varying = _varying(problem, workloads, base)
     for key, value in varying.items():
@@ -222,6 +222,11 @@ def _largest_of_each_kind(shown: Sequence[Workload]) -> list[Workload]:
     for workload in sorted(shown, key=_size):
         found[repr([(k, v) for k, v in sorted(workload.sizes.items()) if type(v) is not int])] = workload
     return list(found.values())
+
+
+def smallest(workloads: Sequence[Workload]) -> Workload:
+    """Return the Workload that is varied."""
+    return min(workloads, key=_size)
 
 
 def _size(workload: Workload) -> int:

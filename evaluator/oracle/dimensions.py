@@ -14,7 +14,7 @@ import torch
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.child.reference.resizing import DIMENSION, WITH_ARGUMENTS
 from evaluator.errors import ChildError, ChildFault, UnsupportedCase
-from evaluator.inputs.sizes import with_all_sizes
+from evaluator.inputs.sizes import smallest, with_all_sizes
 from evaluator.oracle.oracle import Oracle
 from evaluator.subject import Subject
 from evaluator.types import Domain, Problem, Workload
@@ -31,7 +31,7 @@ def find_dimensions(
     if reference.dimensions is None:
         shown = [one for one in with_all_sizes(problem, workloads) if not one.held_out]
         general = problem.domain is Domain.GENERAL and shown
-        reference.dimensions = _accepted(problem, reference, shown[0].sizes, generator) if general else {}
+        reference.dimensions = _accepted(problem, reference, smallest(shown).sizes, generator) if general else {}
     return reference.dimensions
 
 
@@ -52,16 +52,17 @@ def _accepted(
 
 
 def _unnamed_lengths(reference: Subject, sizes: Mapping[str, Any]) -> list[int]:
-    """Return the lengths, largest first, of the axes that stay the same when each size changes."""
+    """Return the lengths, largest first, of the axes that no size is the length of: also where one follows from a size,
+    as from a number of heads, since a kernel may rely on what they have in common."""
     usual = _shapes(reference, sizes)
-    same = {(place, axis) for place, shape in enumerate(usual) for axis, length in enumerate(shape) if length > 1}
+    unnamed = {(place, axis) for place, shape in enumerate(usual) for axis, length in enumerate(shape) if length > 1}
     for name, value in sizes.items():
         for other in _others(value) if type(value) is int else ():
             changed = _shapes(reference, {**sizes, name: other})
             if [len(shape) for shape in changed] == [len(shape) for shape in usual]:
-                same = {(place, axis) for place, axis in same if changed[place][axis] == usual[place][axis]}
+                unnamed -= {(at, axis) for at, axis in unnamed if changed[at][axis] != usual[at][axis] == value}
                 break
-    return sorted({usual[place][axis] for place, axis in same}, reverse=True)
+    return sorted({usual[place][axis] for place, axis in unnamed}, reverse=True)
 
 
 def _others(length: int) -> Iterator[int]:

@@ -168,6 +168,16 @@ def test_dimensions_that_nothing_names_are_varied(judge: Judge, place: str) -> N
     assert found.verdict is Verdict.INCORRECT_VALUES, (found.verdict, found.reason)
 
 
+def test_a_multiple_of_a_size_is_varied_alone(judge: Judge) -> None:
+    text = f"{HEAD}DOMAIN = 'general'\ndef reference(x):\n    return x.softmax(-1)\n"
+    text += "def get_inputs(rows=16, heads=2):\n    return [torch.randn(rows, heads * 64)]\n"
+    problem = read_problem(text, "p")
+    whole_blocks = text.replace("x.softmax(-1)", "x.softmax(-1) if x.shape[-1] % 64 == 0 else torch.zeros_like(x)")
+    kernel = "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return reference(x)\n"
+    found = judge.judge(problem, candidate(whole_blocks + kernel, head=""), eager_only(judge, problem))
+    assert found.verdict is Verdict.INCORRECT_VALUES, (found.verdict, found.reason)
+
+
 def test_a_kernel_for_every_dimension_is_accepted(judge: Judge) -> None:
     assert_judged(judge, read_problem(NAMELESS, "nameless"))
 
