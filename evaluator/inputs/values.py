@@ -24,6 +24,8 @@ _MOST_FIRST_FLAT_ROW = 3  # the first flat row differs between inputs
 _ZEROS_SHARE = 1 / 8
 _HALVES_SHARE, _LEAST_ON_GRID_SHARE = 1 / 16, 0.01
 GRID = 64.0  # steps of a 64th
+_MOST_AT_THE_END, _TIMES_AT_THE_END = 17, 1e3
+_AT_BOTH_ENDS_SHARE, _IMAGE_AXES = 0.5, 4
 _FAR_SPREADS = 100  # far enough that exponentials overflow
 _WORKABLE = {
     **dict.fromkeys((torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu), torch.float32),
@@ -225,16 +227,6 @@ def _equal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return torch.full_like(tensor, 1.375)
 
 
-def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        changed = tensor.clone().reshape(-1)
-        where = torch.randint(tensor.numel(), (len(values),), generator=generator, device=generator.device)
-        changed[where.to(tensor.device)] = torch.tensor(values, dtype=tensor.dtype, device=tensor.device)
-        return changed.reshape(tensor.shape)
-
-    return change
-
-
 def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Put one NaN into each row at a random place: rows take different branches of a kernel, and so do columns."""
     changed = tensor.clone()
@@ -280,6 +272,36 @@ def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
     return rows.reshape(tensor.shape)
 
 
+def _nan_at_the_end(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Make the last element NaN: it is the last one along every axis, where vectors and blocks leave a rest."""
+    changed = tensor.clone()
+    changed.reshape(-1)[-1] = math.nan
+    return changed
+
+
+def _infinities(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Put minus infinity and infinity at random places, or at both ends."""
+    changed = tensor.clone().reshape(-1)
+    where = torch.randint(len(changed), (2,), generator=generator, device=generator.device).tolist()
+    if bool(torch.rand((), generator=generator, device=generator.device) < _AT_BOTH_ENDS_SHARE):
+        where = [0, -1]
+    changed[where] = torch.tensor([-math.inf, math.inf], dtype=tensor.dtype, device=tensor.device)
+    return changed.reshape(tensor.shape)
+
+
+def _large_at_the_end(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Make the last element, and up to sixteen before it, a thousand times as large as any: a sum of millions changes
+    visibly without them. Leave images alone: fast convolutions mix neighbours, and small ones lose their digits."""
+    if tensor.ndim >= _IMAGE_AXES:
+        return tensor
+    changed = tensor.clone().reshape(-1)
+    count = 1 + int(torch.randint(_MOST_AT_THE_END, (1,), generator=generator, device=generator.device))
+    largest = tensor.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max()
+    steps = torch.linspace(0.5, 1.0, min(count, len(changed)), dtype=torch.float64, device=tensor.device)
+    changed[-count:] = (_TIMES_AT_THE_END * largest * steps).to(tensor.dtype)
+    return changed.reshape(tensor.shape)
+
+
 def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Round a few elements to whole and half numbers, which meet thresholds and ties exactly, and as many to 64ths,
     where quantisations have their ties. No negative zeros. If all elements were such, long sums would round in one
@@ -300,6 +322,7 @@ HUGE = ValueSet("thousands of times larger", _huge)
 TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
 DENORMAL = ValueSet("denormal numbers", _denormal, _COARSE)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
+LARGE_END = ValueSet("large elements at the end", _large_at_the_end, only_finite_results=True)
 OFFSET = ValueSet("far from zero", _offset)
 A_LITTLE_ABOVE = ValueSet("a few standard deviations above zero", _a_few_spreads(1))
 A_LITTLE_BELOW = ValueSet("a few standard deviations below zero", _a_few_spreads(-1))
@@ -327,9 +350,9 @@ HALVES = ValueSet("whole and half numbers here and there", _halves, Rounding(ulp
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
 EQUAL = ValueSet("all equal", _equal, _SWAMPED)
 ZERO = ValueSet("all zero", lambda tensor, _: torch.zeros_like(tensor), _SWAMPED)
-WITH_NAN = ValueSet("a NaN", _with([math.nan]))
+WITH_NAN = ValueSet("a NaN at the end", _nan_at_the_end)
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
-WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
+WITH_INF = ValueSet("infinities", _infinities, infinite=True)
 # Where nothing is left, a kernel may give zeros for what is masked out, for example. And selections among them are not
 # compared: one by one, with minus infinity for what was taken, gives an index twice.
 NOTHING_LEFT = ValueSet(
@@ -350,7 +373,7 @@ AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
 # Sets among timed calls: none that a processor computes more slowly than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES,
+    LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, LARGE_END,
     OFFSET, A_LITTLE_ABOVE, A_LITTLE_BELOW, THOUSAND_SPREADS, TEN_THOUSAND_SPREADS, UNLIKE_ROWS, FEW_UNLIKE, BELOW,
     HALVES, NEGATIVE_ZEROS, FLAT_ROWS, EQUAL, ZERO,
     WITH_NAN, NAN_ROWS, WITH_INF, NOTHING_LEFT,

@@ -203,3 +203,25 @@ def test_the_largest_of_a_few_rows_are_swapped() -> None:
     seen = [perturbations.with_peaks_swapped(logits, torch.Generator().manual_seed(seed)) for seed in range(50)]
     visible = [bool(((torch.softmax(one, -1) - torch.softmax(logits, -1)).abs() > 1e-4).any()) for one in seen]
     assert sum(visible) >= 48
+
+
+@pytest.mark.parametrize("kind", [values.WITH_NAN, values.LARGE_END])
+def test_the_last_element_decides(kind: values.ValueSet) -> None:
+    """Kernels for whole vectors and blocks alone do not read it."""
+    for seed in range(4):
+        draw = torch.Generator().manual_seed(seed)
+        (made,) = values.apply(kind, [torch.randn(4099, 16, generator=draw)], draw)
+        assert made.amax(0)[-1] != made[:-1].amax(0)[-1]
+        assert not torch.allclose(made.mean(), made.flatten()[:-1].mean(), rtol=0.01)
+
+
+def test_infinities_come_at_the_ends_and_elsewhere() -> None:
+    made = [values.apply(values.WITH_INF, [torch.randn(40, 16)], torch.Generator().manual_seed(n))[0] for n in range(8)]
+    at_ends = [bool(one[0, 0].isinf() & one[-1, -1].isinf()) for one in made]
+    assert True in at_ends
+    assert False in at_ends
+
+
+def test_images_get_no_large_end() -> None:
+    image = torch.randn(2, 3, 8, 8)
+    assert torch.equal(values.apply(values.LARGE_END, [image], generator())[0], image)
