@@ -18,6 +18,7 @@ from evaluator.comparison.tolerances import Limit
 from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
+from evaluator.oracle import vanishing
 from evaluator.oracle.reference_model import ReferenceModel
 from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_statistics
 from evaluator.subject import Lifting, Subject
@@ -49,6 +50,7 @@ class Oracle(ReferenceModel):
         self.slowest_call_s = 0.0  # as part of a run
         self._stateful: bool | None = None if self.buffers else False
         self._own_constants: bool | None = None  # True: constants stay in the reference's precision
+        self._vanishing: frozenset[int] | None = None  # outputs of which float64 leaves nothing
         self._on_grid: bool | None = None  # True: draws lie on thresholds of comparisons
 
     @property
@@ -187,12 +189,33 @@ class Oracle(ReferenceModel):
         extra = zip(again * _MORE_DRAWS, moved_again or [], strict=False)
         for index, rounded in (*extra, *self._rounded_everywhere(tree, calls, how)):
             near[index].append(rounded)
+        if places := self._find_vanishing(tree, own, wide, nudged):
+            rounded_own = self._run_as_is(tree, nudged)
+            wide = vanishing.with_own(wide, own, places)
+            near = [
+                vanishing.with_own(some, [mine] * len(some), places)
+                for some, mine in zip(near, rounded_own, strict=True)
+            ]
         changed = self.mutated(tree)
         found = [self._make_expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
         for index, one in enumerate(how):
             if one.sums_optional and not found[index].informative:
                 found[index] = self._make_expected(own[index], wide[index], near[index][:1], calls[index], changed)
         return found
+
+    def _find_vanishing(
+        self,
+        tree: Any,
+        own: Sequence[Result],
+        wide: Sequence[Result],
+        nudged: Sequence[Sequence[torch.Tensor]],
+    ) -> frozenset[int]:
+        """Return the places of outputs that float64 leaves nothing of, and that the reference's own stand in for."""
+        if self._vanishing is None and own:  # the first call is always a draw
+            places = vanishing.candidates(own[0], wide[0])
+            rounded = self._run_as_is(tree, nudged[:1]) if places else own
+            self._vanishing = vanishing.well_defined(places, own[0], rounded[0])
+        return self._vanishing or frozenset()
 
     def expect_strictly(
         self,
@@ -212,7 +235,7 @@ class Oracle(ReferenceModel):
         own = self._run_as_is(tree, calls)
         wide, beside = self._run_groups_in_float64(tree, [calls, others])
         changed = self.mutated(tree)
-        triples = zip(own, wide or own, calls, strict=True)
+        triples = zip(own, vanishing.with_own(wide or own, own, self._vanishing or ()), calls, strict=True)
         found = [self._make_expected(mine, right, (), inputs, changed) for mine, right, inputs in triples]
         return found, self._with_limits_of(
             tree, like, beside if beside is not None else self._run_as_is(tree, others), others
@@ -299,11 +322,13 @@ class Oracle(ReferenceModel):
         Integers may be roundings of computed numbers, so the reference's own are as good as the oracle's. The same
         holds where the oracle's numbers are too large for their type.
         """
+        vanishes = self._vanishing or frozenset()
         asked = [
-            one.integral or any(one.overflows(tensors[place]) for _, tensors in wide)
+            one.integral or place in vanishes or any(one.overflows(tensors[place]) for _, tensors in wide)
             for place, one in enumerate(like.targets)
         ]
         own = self._run_as_is(tree, calls) if any(asked) and calls else wide
+        wide = vanishing.with_own(wide, own, vanishes) if vanishes else wide
         return [
             replace(
                 like,

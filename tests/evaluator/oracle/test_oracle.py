@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from evaluator.comparison.expected import Expected
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
@@ -107,3 +108,43 @@ def test_a_long_call_is_timed_twice_before_it_counts(
     assert torch.equal(results[0][1][0], made.tensors[0])
     assert oracle.slowest_call_s == slowest_s
     assert list(readings) == []
+
+
+SPLIT = """
+import torch
+def reference(x):
+    high = x.to(torch.bfloat16)
+    return high, (x - high.float()).to(torch.bfloat16)
+def get_inputs():
+    return [torch.randn(16, 64)]
+"""
+
+
+def expected_of(judge: Judge, source: str) -> tuple[tuple[torch.Tensor, ...], Expected, Expected]:
+    """Return a draw of a Problem's inputs, what to expect of it, and the same with limits of another call."""
+    problem = read_problem(source, "expected")
+    with judge.session.references.start(problem) as reference:
+        oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(0))
+        made = oracle.inputs()
+        (expected,) = oracle.expect(made.tree, [made.tensors])
+        (again,) = oracle.targets(made.tree, [made.tensors], expected)
+        return tuple(made.tensors), expected, again
+
+
+def refuses(expected: Expected, place: int, actual: torch.Tensor) -> bool:
+    return expected.targets[place].compare(actual, expected.limits[place]) is not None
+
+
+def test_what_vanishes_in_float64_is_compared_with_the_reference(judge: Judge) -> None:
+    (x,), *found = expected_of(judge, SPLIT)
+    low = (x - x.bfloat16().float()).bfloat16()
+    for expected in found:
+        assert not refuses(expected, 1, low)
+        assert refuses(expected, 1, torch.zeros_like(low))
+
+
+def test_noise_of_a_cancellation_does_not_stand_in_for_the_oracle(judge: Judge) -> None:
+    """Another order of the same sum leaves other noise."""
+    noisy = SPLIT.replace("(x - high.float()).to(torch.bfloat16)", "x.exp() - x.double().exp().float() * 1")
+    (x,), *found = expected_of(judge, noisy)
+    assert not any(refuses(expected, 1, torch.zeros_like(x)) for expected in found)
