@@ -18,7 +18,7 @@ from evaluator.comparison.tolerances import Limit
 from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
-from evaluator.oracle import vanishing
+from evaluator.oracle import units, vanishing
 from evaluator.oracle.reference_model import ReferenceModel
 from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_statistics
 from evaluator.subject import Lifting, Subject
@@ -27,7 +27,6 @@ from evaluator.types import Problem
 _CALL_S = 30.0
 _SLOW_CALL_S = 1.0  # longer calls are timed twice before they widen limits
 _UNPERTURBED = Lifting()
-_FLOAT64 = torch.finfo(torch.float64).eps
 _FEW_ELEMENTS, _FEW_BYTES, _MORE_DRAWS = 16, 32 << 20, 2  # of an output; of its call's inputs; more perturbations then
 _ONE_RUN_BYTES = 768 << 20  # of inputs: smaller lists of calls share one run
 
@@ -182,12 +181,11 @@ class Oracle(ReferenceModel):
         if wide is None:  # the reference is its own oracle: its response to perturbed inputs still counts
             wide, moved = own, self._run_as_is(tree, nudged)
         # Separately from perturbed inputs: the two errors could cancel.
-        perturbed = (
-            self._run_in_float64(tree, calls, Lifting(self._eps(calls), weights=_common_half_dtype(own))) or wide
-        )
+        of = self._units(calls, own)
+        perturbed = self._run_perturbed(tree, calls, of, Lifting(1.0, weights=_common_half_dtype(own))) or wide
         near = [[*two] for two in zip(moved or wide, perturbed, strict=True)]
         extra = zip(again * _MORE_DRAWS, moved_again or [], strict=False)
-        for index, rounded in (*extra, *self._rounded_everywhere(tree, calls, how)):
+        for index, rounded in (*extra, *self._rounded_everywhere(tree, calls, how, of)):
             near[index].append(rounded)
         if places := self._find_vanishing(tree, own, wide, nudged):
             rounded_own = self._run_as_is(tree, nudged)
@@ -247,7 +245,11 @@ class Oracle(ReferenceModel):
         return few and not self._stateful and sum(t.numel() * t.element_size() for t in call) <= _FEW_BYTES
 
     def _rounded_everywhere(
-        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        how: Sequence[values.Rounding],
+        of: Sequence[float],
     ) -> list[tuple[int, Result]]:
         """Return results in which every operation rounds, up and then down, by index of the call.
 
@@ -255,12 +257,12 @@ class Oracle(ReferenceModel):
         computed value may be met or not. So they are for calls in float64, too, where the oracle rounds like the
         reference and does not show cancellation.
         """
-        eps = self._eps(calls)
-        asked = [index for index, one in enumerate(how) if one.on_grid or eps == _FLOAT64]
+        asked = [index for index, one in enumerate(how) if one.on_grid or units.FLOAT64 in of]
         some = [calls[index] for index in asked]
         found: list[tuple[int, Result]] = []
-        for shake in (eps, -eps) if some else ():
-            found += zip(asked, self._run_in_float64(tree, some, Lifting(shake, everywhere=True)) or [], strict=False)
+        for shake in (1.0, -1.0) if some else ():
+            shaken = self._run_perturbed(tree, some, of, Lifting(shake, everywhere=True))
+            found += zip(asked, shaken or [], strict=False)
         return found
 
     def repeat(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
@@ -398,12 +400,22 @@ class Oracle(ReferenceModel):
                 return [[next(found) for _ in calls] for calls in groups]
         return [self._run_in_float64(tree, calls) if calls else [] for calls in groups]
 
-    def _eps(self, calls: Sequence[Sequence[torch.Tensor]]) -> float:
-        """Return the unit of rounding of sums: float64's where any tensor is, else float32's, in which half precisions
-        add up, too."""
-        every = (*self.parameters.values(), *self.buffers.values(), *(tensor for call in calls[:1] for tensor in call))
-        wide = any(tensor.dtype is torch.float64 for tensor in every)
-        return _FLOAT64 if wide else torch.finfo(torch.float32).eps
+    def _units(self, calls: Sequence[Sequence[torch.Tensor]], own: Sequence[Result]) -> list[float]:
+        """Return the unit of rounding of sums, for each output."""
+        given = (*self.parameters.values(), *self.buffers.values(), *(tensor for call in calls[:1] for tensor in call))
+        return units.units_of(given, own[0][1] if own else [])
+
+    def _run_perturbed(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], of: Sequence[float], how: Lifting
+    ) -> list[Result] | None:
+        """Run in float64 with sums that are off by `how.shake` times the unit `of` each output."""
+        runs = {}
+        for unit in dict.fromkeys(of):
+            found = self._run_in_float64(tree, calls, replace(how, shake=how.shake * unit))
+            if found is None:
+                return None
+            runs[unit] = found
+        return units.merged(runs, of) if runs else None
 
     def _make_expected(
         self,

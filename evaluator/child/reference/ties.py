@@ -335,21 +335,22 @@ class TieRunner:
             self._session.call(*read_tree(tree, tensors.__getitem__))
         if not own.selections:
             raise NoSelections("it selects nothing")
-        eps = torch.finfo(torch.float64 if any(t.dtype is torch.float64 for t in tensors) else torch.float32).eps
-        wide, perturbed = (
+        wide = any(t.dtype in (torch.float64, torch.complex128) for t in tensors)
+        eps = torch.finfo(torch.float64 if wide else torch.float32).eps
+        exact, perturbed = (
             self._recorded(tree, tensors, _Float64Recorder),
             self._recorded(tree, tensors, lambda twins: _PerturbedRecorder(twins, eps)),
         )
         shapes = [
             [(selection.scores.shape, selection.axis) for selection in seen]
-            for seen in (own.selections, wide, perturbed)
+            for seen in (own.selections, exact, perturbed)
         ]
         if shapes[0] != shapes[1] or shapes[0] != shapes[2]:
             raise NoSelections("it selects other elements in float64")
         nan_is_new = not any(bool(t.isnan().any()) for t in tensors if t.is_floating_point())
         return [
             tie_tolerance(*selections, nan_is_new=nan_is_new)
-            for selections in zip(own.selections, wide, perturbed, strict=True)
+            for selections in zip(own.selections, exact, perturbed, strict=True)
         ]
 
     def _recorded(

@@ -148,3 +148,26 @@ def test_noise_of_a_cancellation_does_not_stand_in_for_the_oracle(judge: Judge) 
     noisy = SPLIT.replace("(x - high.float()).to(torch.bfloat16)", "x.exp() - x.double().exp().float() * 1")
     (x,), *found = expected_of(judge, noisy)
     assert not any(refuses(expected, 1, torch.zeros_like(x)) for expected in found)
+
+
+def norm_limits(judge: Judge, body: str, inputs: str) -> list[float]:
+    source = f"import torch\ndef reference(x, scale):\n    return {body}\ndef get_inputs():\n    return [{inputs}]\n"
+    return [limit.norm for limit in expected_of(judge, source)[1].limits]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "scale", "wide"),
+    [
+        ("x.abs().sum(-1) * scale.abs().sum(-1)", "complex128", "complex128", [True]),
+        ("x.sum(-1) * scale[0, 0]", "float32", "float64", [False]),
+        ("(x.sum(-1), scale.sum(-1))", "float32", "float64", [False, True]),
+    ],
+)
+def test_limits_follow_from_the_precision_of_each_output(
+    judge: Judge, body: str, kind: str, scale: str, wide: list[bool]
+) -> None:
+    inputs = f"torch.randn(4, 4096, dtype=torch.{kind}), torch.ones(4, 64, dtype=torch.{scale})"
+    found = norm_limits(judge, body, inputs)
+    assert [limit < 1e-10 for limit in found] == wide
+    alone = norm_limits(judge, "x.sum(-1) * scale", "torch.randn(4, 4096), torch.ones(())")
+    assert all(limit > alone[0] / 5 for limit in found if limit > 1e-10)
