@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -61,11 +61,11 @@ class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
         if change is None:
             return made
         lifted = [self.to_float64(value) for value in args]
-        if not _starts_in_float64(lifted):
+        if not _starts_in_float64(lifted, complex_too=name in _ALSO_COMPLEX):
             return made
         self._sign = -self._sign
         made = change(self, func, lifted, made)
-        return _perturbed(self, func, args, made) if self._everywhere and isinstance(made, Tensor) else made
+        return _perturbed(self, func, args, made) if self._everywhere and _is_float64(made) else made
 
     def product_share(self, terms: int) -> float:
         """Return the error of a sum of products, as a share of the root of its terms' squares."""
@@ -107,6 +107,13 @@ class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
         mean = squares.mean(list(axes), keepdim=True)
         return self._sign * _finite(kind.tiny * kind.eps / mean).clamp_max(1.0)
 
+    def scattered_share(self, x: Tensor, terms: int) -> float:
+        """Return the error of sums of so many terms each, of `x` and of no axis of it, as a share of their sizes."""
+        low, high = (float(edge) for edge in x.aminmax()) if x.numel() else (0.0, 0.0)
+        if terms > _FEWEST_EQUAL and low == high:
+            return self._sign * self.eps * _PER_TERM * min(terms, _MOST_ALIKE)
+        return self._sign * self.eps * _PER_ROOT_ONE_SIDED * math.sqrt(min(terms, _MOST_TERMS))
+
     def independent_share(self, terms: int) -> float:
         """Return the error of a sum of terms that are known to differ, as a share of their sizes."""
         return self._sign * self.eps * _PER_ROOT * math.sqrt(min(max(terms, 1), _MOST_TERMS))
@@ -145,9 +152,15 @@ def _rounded_weights(value: Any, dtype: torch.dtype) -> Any:
 Change = Callable[[PerturbedMode, Any, Sequence[Any], Any], Any]
 
 
-def _starts_in_float64(args: Sequence[Any]) -> bool:
+def _starts_in_float64(args: Sequence[Any], *, complex_too: bool) -> bool:
     first = args[0] if args else None
-    return isinstance(first, Tensor) and first.dtype is torch.float64 and first.numel() > 0
+    if complex_too and isinstance(first, Tensor) and first.dtype is torch.complex128:
+        return first.numel() > 0
+    return _is_float64(first) and first.numel() > 0
+
+
+def _is_float64(value: Any) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.dtype is torch.float64
 
 
 def _finite(tensor: Tensor) -> Tensor:
@@ -166,14 +179,68 @@ def _sum(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> A
     x, rest = args[0], args[1:]
     if x.ndim == 0:
         return made
+    if x.is_complex():
+        return torch.complex(*(_sum(mode, func, [get(x), *rest], get(made)) for get in (torch.real, torch.imag)))
     share = mode.share(x, _axes(x, rest[0] if rest else None)).reshape(made.shape)
     return made + share * _finite(func(x.abs(), *rest))
+
+
+def _sum_without_nan(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    x = args[0]
+    return _sum(mode, func, [x.masked_fill(x.isnan(), 0.0), *args[1:]], made)
+
+
+def _factors(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    """Move a product of all terms: each multiplication rounds."""
+    return made * (1 + mode.scattered_share(args[0][:0], args[0].numel() // max(1, made.numel())))
+
+
+def _index_add(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    axis, index, source = args[1:4]
+    shape = [-1 if place == axis % source.ndim else 1 for place in range(source.ndim)]
+    every = index.reshape(shape).expand(source.shape)
+    return _scatter_add(mode, func, [args[0], axis, every, source], made) if source.ndim else made
+
+
+def _scatter_add(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    axis, index, source, *how = args[1:]
+    if how not in ([], ["sum"], ["mean"]):
+        return made
+    counts = torch.zeros_like(made).scatter_add(axis, index, torch.ones_like(source)).clamp_min(1.0)
+    share = 1 / counts if how == ["mean"] else torch.ones_like(counts)
+    off = mode.scattered_share(source, int(counts.max())) * share
+    off = off * _finite(torch.zeros_like(made).scatter_add(axis, index, source.abs()))
+    return made.add_(off) if func.overloadpacket.__name__.endswith("_") else made + off
+
+
+def _bags(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
+    """Move sums or means of rows of a table."""
+    table, indices, offsets = args[:3]
+    by_name = arguments_by_name(func, args, {})
+    if by_name["mode"] == _LARGEST_OF_BAGS or not made[0].numel():
+        return made
+    ends = torch.cat([offsets[1:], offsets.new_tensor([len(indices)])])
+    weights = by_name["per_sample_weights"]
+    by_name |= {"weight": table.abs(), "per_sample_weights": None if weights is None else weights.abs()}
+    share = mode.scattered_share(table, int((ends - offsets).max()))
+    return made[0] + share * _finite(func(**by_name)[0]), *made[1:]
+
+
+def _pooled(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    """Move means over windows, which are as large as named, or as many as cover an image."""
+    x, rest = args[0], args[1:]
+    terms = -(-x.numel() // max(1, made.numel()))
+    if not func.overloadpacket.__name__.startswith("_adaptive"):
+        terms = math.prod(rest[0]) if len(rest[0]) > 1 else rest[0][0] ** 2
+    return made + mode.scattered_share(x, terms) * _finite(func(x.abs(), *rest))
 
 
 def _scan(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x = args[0]
     if x.ndim == 0:
         return made
+    if x.is_complex():
+        return torch.complex(*(_scan(mode, func, [get(x), *args[1:]], get(made)) for get in (torch.real, torch.imag)))
     return made + mode.share(x, _axes(x, args[1])) * _finite(func(x.abs(), args[1]))
 
 
@@ -270,14 +337,18 @@ def _batch_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) 
     return out * (1 + share.reshape(shape)) - moved.reshape(shape), mean, scale, *rest
 
 
+def _squares(x: Tensor) -> Tensor:
+    return x.abs().square() if x.is_complex() else x * x
+
+
 def _product(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     a, b = args[:2]
-    return made + mode.product_share(a.shape[-1]) * _finite(func(a * a, b * b)).sqrt()
+    return made + mode.product_share(a.shape[-1]) * _finite(func(_squares(a), _squares(b))).sqrt()
 
 
 def _added_product(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     a, b = args[1:3]
-    return made + mode.product_share(a.shape[-1]) * _finite(torch.matmul(a * a, b * b)).sqrt()
+    return made + mode.product_share(a.shape[-1]) * _finite(torch.matmul(_squares(a), _squares(b))).sqrt()
 
 
 def _convolution(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
@@ -313,6 +384,8 @@ _PRODUCTS = frozenset(("mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addmv"))
 _ARITHMETIC = frozenset(
     ("add", "sub", "rsub", "mul", "div", "square", "pow", "sqrt", "rsqrt", "reciprocal", "lerp", "addcmul", "addcdiv")
 )
+_ALSO_COMPLEX = _PRODUCTS | {"sum", "mean", "cumsum", "linalg_vector_norm", "norm"}
+_LARGEST_OF_BAGS = 2  # the mode of embedding bags that adds nothing up
 _LOSSES = (
     "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "multi_margin_loss", "nll_loss_forward", "nll_loss2d_forward",
@@ -321,7 +394,13 @@ _CHANGES: dict[str, Change] = {
     **{name: _added_product if name.startswith(("add", "badd")) else _product for name in _PRODUCTS},
     "convolution": _convolution,
     **dict.fromkeys(("sum", "mean"), _sum),
+    "nansum": _sum_without_nan,
     "cumsum": _scan,
+    "prod": _factors,
+    **dict.fromkeys(("index_add", "index_add_"), _index_add),
+    **dict.fromkeys(("scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"), _scatter_add),
+    **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), _bags),
+    **dict.fromkeys(("avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"), _pooled),
     "trace": _trace,
     **dict.fromkeys(("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sin", "cos"), _rounded),
     **dict.fromkeys(("var", "std"), _spread),

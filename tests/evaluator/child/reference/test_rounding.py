@@ -102,6 +102,7 @@ def test_rows_that_are_not_finite_leave_the_others_as_they_are(value: float) -> 
     assert not after[0].isfinite()
 
 
+ROWS = torch.arange(32) % 3
 REDUCTIONS: list[Function] = [
     lambda x: x.sum(-1),
     lambda x: x.mean(0),
@@ -118,6 +119,18 @@ REDUCTIONS: list[Function] = [
     lambda x: x @ x.T,
     lambda x: torch.nn.functional.linear(x, x, x[:, 0]),
     lambda x: torch.nn.functional.conv1d(x[:, None], x[:4, None, :5]),
+    lambda x: torch.nansum(x, -1),
+    lambda x: torch.complex(x, x + 1).sum(-1),
+    lambda x: torch.complex(x, x + 1).cumsum(-1),
+    lambda x: torch.complex(x, x + 1) @ torch.complex(x, x + 1).T,
+    lambda x: x.abs().prod(-1),
+    lambda x: torch.zeros(3, 64).index_add(0, ROWS, x),
+    lambda x: torch.zeros(64, 3).index_add_(1, ROWS, x.T),
+    lambda x: torch.zeros(3, 64).scatter_add_(0, ROWS[:, None].expand(32, 64), x),
+    lambda x: torch.zeros(3, 64).scatter_reduce(0, ROWS[:, None].expand(32, 64), x, "mean"),
+    lambda x: torch.nn.functional.embedding_bag(ROWS, x, torch.tensor([0, 9]), mode="sum"),
+    lambda x: torch.nn.functional.avg_pool2d(x[None], 8),
+    lambda x: torch.nn.functional.adaptive_avg_pool2d(x[None], (2, 4)),
 ]
 
 
