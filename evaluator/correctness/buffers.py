@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -16,15 +17,21 @@ from evaluator.types import Stage, Verdict
 
 CALLS = 3
 _SLACK = 10.0  # after CALLS calls a buffer may have an error of this many times the rule's floors
+_SUMMED = 1024  # terms: beyond, the error of a mean of both signs grows with the root of their number
 
 
 def compare(
-    subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str], calls: int, stage: Stage, where: str
+    subject: Subject,
+    wanted: Mapping[str, torch.Tensor],
+    names: Mapping[str, str],
+    calls: Sequence[Sequence[torch.Tensor]],
+    stage: Stage,
+    where: str,
 ) -> None:
     """Compare a child's buffers with the reference's after the same `calls`. `names` maps the reference's names to the
     child's. Raises Rejection, ChildFault, LayoutError."""
     own = {b.name: b.claim for b in subject.describe_state().buffers}
-    slack = _SLACK * max(1.0, calls / CALLS)
+    most = max((tensor.numel() for tensor in calls[0]), default=0)
     for name, value in wanted.items():
         claim = own.get(names.get(name, ""))
         spec = None if claim is None else TensorSpec.from_json({**claim, "offset": 0})
@@ -34,9 +41,11 @@ def compare(
         (actual,) = subject.backend.fetch(subject.child, [claim])
         target = Target(value if not value.is_floating_point() else value.double(), None)
         rule = rule_for(value.dtype)
+        terms = most / max(1, value.numel())  # an element may be a sum of so many
+        slack = _SLACK * max(1.0, len(calls) / CALLS) * max(1.0, math.sqrt(terms / _SUMMED))
         found = target.compare(actual, Limit(slack * rule.norm_floor, slack * rule.element_floor))
         if found is not None:
-            reason = f"the buffer {name} is wrong after {calls} calls on {where}: {found.reason}"
+            reason = f"the buffer {name} is wrong after {len(calls)} calls on {where}: {found.reason}"
             raise Rejection(Verdict.INCORRECT_VALUES, stage, reason, **{**found.detail, "check": "buffer"})
 
 

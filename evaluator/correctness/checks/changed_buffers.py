@@ -29,7 +29,7 @@ class ChangedBuffers:
                 limit_s = context.limit_s(len(made))
                 candidate.end_run(candidate.run(context.tree, made, slot="state", timeout_s=limit_s))
                 candidate.drop("state")
-                buffers.compare(candidate, wanted, context.matched, len(made), STAGE, where)
+                buffers.compare(candidate, wanted, context.matched, made, STAGE, where)
                 candidate.load_state(oracle.state_for(context.matched))
 
 

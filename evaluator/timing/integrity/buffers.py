@@ -44,7 +44,7 @@ def _compare_after(rounds: Rounds, contender: Contender, once: RoundPlan) -> Non
         calls = chain.derive(inputs.calls, done.outputs, inputs.link)
         wanted = rounds.oracle.changed_buffers(rounds.tree, calls)
         names = _names(rounds.oracle.buffers, contender.buffers)
-        compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.label)
+        compare(contender.subject, wanted, names, calls, STAGE, rounds.verifier.label)
     except (ChildFault, LayoutError) as fault:
         raise rounds.verifier.attribute(contender, fault) from fault
     except Rejection as found:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
+from evaluator.child.protocol.layout import TensorSpec
+from evaluator.correctness.buffers import compare
 from evaluator.devices.cpu import CpuBackend
+from evaluator.errors import Rejection
 from evaluator.languages import detect
 from evaluator.subject import Subject
-from evaluator.types import Candidate, Verdict
+from evaluator.types import Candidate, Stage, Verdict
 from tests.adversarial import suite
 from tests.evaluator.rooms import QUICK, eager_only, workloads_alone
 
@@ -92,3 +99,18 @@ def test_every_round_begins_with_a_load_so_none_is_known_by_it(judge, monkeypatc
     assert judged(judge, "True").verdict is Verdict.PASSED
     assert rounds
     assert all(rounds)
+
+
+@pytest.mark.parametrize(("rows", "right"), [(65536, True), (64, False)])
+def test_a_buffer_that_is_a_long_sum_has_its_rounding(rows: int, right: bool) -> None:
+    """Means of as many numbers of both signs are small beside the partial sums, each of which rounds."""
+    mean = torch.randn(16, generator=torch.Generator().manual_seed(0))
+    off = mean * (1 + 8e-6)
+    claim = TensorSpec.of(off).to_json()
+    state = SimpleNamespace(buffers=[SimpleNamespace(name="seen", claim=claim)])
+    subject: Any = SimpleNamespace(
+        describe_state=lambda: state, backend=SimpleNamespace(fetch=lambda child, claims: [off]), child=None
+    )
+    raised = contextlib.nullcontext() if right else pytest.raises(Rejection, match="the buffer seen is wrong")
+    with raised:
+        compare(subject, {"seen": mean}, {"seen": "seen"}, [[torch.empty(rows, 16)]], Stage.CORRECTNESS, "p")
