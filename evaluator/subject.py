@@ -12,7 +12,14 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
-from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims, unjudged_reason
+from evaluator.comparison.claims import (
+    check_tensor,
+    lazy_reason,
+    replies_of,
+    tensor_claims,
+    unjudged_leaf,
+    unjudged_reason,
+)
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
@@ -308,6 +315,8 @@ class Subject:
             why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
+            if why := unjudged_leaf(reply.replies[0]) if claims else "":
+                raise UnjudgedTensorError(why)
             for place, claim in enumerate(claims[0] if claims else ()):
                 if why := unjudged_reason(claim):
                     raise UnjudgedTensorError(f"tensor {place} that forward returns or changes {why}")

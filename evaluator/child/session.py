@@ -328,9 +328,11 @@ class Session:
         if isinstance(value, torch.Tensor):
             return {"tensor": self._tensor(value)}
         kind, items = container_items(value)
-        if kind == "dict" and len(items) <= _MAX_LEAVES:
-            return {"dict": [[str(key)[:80], self._output(item)] for key, item in items]}
-        if kind and len(items) <= _MAX_LEAVES:
+        if len(items) > _MAX_LEAVES:
+            return {"other": f"{kind} of {len(items)} items"}
+        if kind == "dict":
+            return {"dict": [[_key_text(key)[:80], self._output(item)] for key, item in items]}
+        if kind:
             return {kind: [self._output(item) for item in items]}
         if type(value) is str:
             return {"value": value[:_MAX_TEXT]}
@@ -338,7 +340,16 @@ class Session:
             return {"value": value}
         if type(value) is float:
             return {"value": value.hex()}
+        if type(value) is complex:
+            return {"value": f"{value.real.hex()} + {value.imag.hex()}j"}
+        if type(value) in (torch.dtype, torch.device):
+            return {"value": str(value)}
         return {"other": type(value).__name__[:80]}
+
+
+def _key_text(key: Any) -> str:
+    """Return a dict's key as text, with its type unless it is a string: 0 is another key than "0"."""
+    return str(key) if isinstance(key, str) else f"{key} ({type(key).__name__})"
 
 
 def _moved_to(

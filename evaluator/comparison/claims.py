@@ -104,6 +104,17 @@ def unjudged_reason(claim: Mapping[str, Any]) -> str:
     return "" if dtype in JUDGED_DTYPES else f"is of dtype {dtype}, which is not judged: convert it"
 
 
+def unjudged_leaf(reply: Any) -> str:
+    """Say which part of a reference's result cannot be compared, and what to do; "" where every part can be."""
+    for path, leaf in leaves(reply):
+        if "other" in leaf:
+            return (
+                f"forward returns a {str(leaf['other'])[:100]} ({path}), which cannot be compared: return tensors, plain"
+                f" numbers or strings, or tuples, lists and dicts of these (at most {_MAX_LEAVES} items in each)"
+            )
+    return ""
+
+
 def structure(reply: Any) -> str:
     """Return the shape of a result as text: lists and tuples alike, dicts by their keys, tensors as "T"."""
     if not isinstance(reply, dict) or len(reply) != 1:

@@ -1,0 +1,35 @@
+"""References that admission accepts, or refuses with what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.stages.judge import Judge
+from evaluator.types import Problem, Verdict
+from tests.evaluator.rooms import candidate, eager_only
+from tests.evaluator.test_reported_cases import assert_judged, copy_of, function, refusal
+
+LABELLED = "import dataclasses\n@dataclasses.dataclass\nclass Stats:\n    mean: object\n"
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (function("(x * 2, Stats(x.mean(-1)))", "torch.randn(16, 8)", before=LABELLED), "a Stats (output[1])"),
+        (function("(x * 2, {'m': x.mean(-1).numpy()})", "torch.randn(16, 8)"), "a ndarray (output[1]['m'])"),
+        (function("(x * 2, list((x * 2).flatten()))", "torch.randn(16, 32)"), "a list of 512 items (output[1])"),
+    ],
+    ids=["dataclass", "array", "long list"],
+)
+def test_results_that_cannot_be_compared_are_refused(judge: Judge, problem: Problem, words: str) -> None:
+    reason = refusal(judge, problem)
+    assert words in reason and "return tensors" in reason, reason
+
+
+def test_plain_values_beside_tensors_are_compared(judge: Judge) -> None:
+    problem = function("(x * 2, 1.5j, x.dtype, {0: x + 1})", "torch.randn(16, 8)")
+    assert_judged(judge, problem)
+    for right, wrong in (("1.5j", "7j"), ("{0:", "{'0':"), ("x.dtype", "torch.float64")):
+        kernel = candidate(copy_of(problem).replace(right, wrong), head="")
+        found = judge.judge(problem, kernel, eager_only(judge, problem))
+        assert found.verdict is Verdict.INCORRECT_SHAPE, (found.verdict, found.reason)
