@@ -15,7 +15,7 @@ import math
 import os
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -29,6 +29,7 @@ from evaluator.child.loading import execute
 from evaluator.child.protocol.layout import LayoutError, overwrite, read_tree
 from evaluator.child.reference.dtypes import DtypeReplay
 from evaluator.child.reference.float64 import Float64Mode, ModeT, Twins, in_float64, widened
+from evaluator.child.reference.restoring import restoring_tensors
 from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.child.results import (
     Null,
@@ -201,13 +202,13 @@ class Session:
                     PerturbedMode, eps=float(lift["shake"]), everywhere=lift["everywhere"], weights=lift["weights"]
                 )
             self.own_constants = lift["own_constants"]
-            self.renew_buffer_twins()
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
         picks = False
         fresh = request["repeats"] * sum(t.numel() * t.element_size() for call in mapped.calls for t in call)
         tensors: list[torch.Tensor] = []
-        with torch.no_grad(), self._device().poisoned(fresh) if request["poison"] else nullcontext():
+        poisoned = self._device().poisoned(fresh) if request["poison"] else nullcontext()
+        with torch.no_grad(), poisoned, self.lifted_run() if lift else nullcontext():
             for turn, granted in enumerate(mapped.calls * request["repeats"]):
                 if request["spoil"] and turn:
                     _overwrite(outputs[-1])
@@ -274,9 +275,13 @@ class Session:
         self._device().trim_cache(0.0)
         return {}
 
-    def renew_buffer_twins(self) -> None:
-        """Renew the twins of buffers: later calls of this run see a change of a buffer, those of the next do not."""
+    @contextlib.contextmanager
+    def lifted_run(self) -> Iterator[None]:
+        """Make a run in float64 within the context: its later calls see a change of a buffer, those of the next run do
+        not."""
         self.buffer_twins = {id(b): (b, widened(b)) for b in self.model.buffers()}
+        with restoring_tensors(self.model):  # those that forward assigns are in float64
+            yield
 
     def lifted_call(
         self, tree: Any, tensors: Sequence[torch.Tensor], mode: Callable[[Twins], ModeT]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import CodeType
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from evaluator.child.reference.float64 import WIDE
+from evaluator.child.reference.restoring import restoring_contents
 
 Place: TypeAlias = tuple[CodeType, int]  # an instruction
 Answers: TypeAlias = dict[Place, list[torch.dtype]]
@@ -87,7 +88,7 @@ class DtypeReplay:
     ) -> AbstractContextManager[Any]:
         """Return a context in which `call` reads the dtypes of its own precision.
 
-        It first runs `call` on copies of the inputs, and restores the buffers.
+        It first runs `call` on copies of the inputs, and restores the buffers and other tensors of the model.
         """
         if not self._depends_on_dtypes:
             return nullcontext()
@@ -95,7 +96,7 @@ class DtypeReplay:
         named = (*copies, *model.parameters(), *model.buffers())
         recorder = _Recorder(frozenset(map(id, named)))
         answered = False
-        with _restoring_buffers(model), suppress(Exception):  # the run in float64 may raise it again
+        with restoring_contents(model), suppress(Exception):  # the run in float64 may raise it again
             with recorder:
                 call(copies)
             answered = True
@@ -103,19 +104,3 @@ class DtypeReplay:
             return nullcontext()
         self._depends_on_dtypes = recorder.depends_on_intermediates
         return _Replayer(recorder.answers) if self._depends_on_dtypes else nullcontext()
-
-
-@contextmanager
-def _restoring_buffers(model: torch.nn.Module) -> Iterator[None]:
-    """Undo changes to buffers on exit."""
-    before = [
-        (module._buffers, name, buffer, buffer.clone())
-        for module in model.modules()
-        for name, buffer in module._buffers.items()
-        if buffer is not None
-    ]
-    try:
-        yield
-    finally:
-        for owner, name, buffer, value in before:
-            owner[name] = buffer.copy_(value)

@@ -356,8 +356,8 @@ class TieRunner:
     def _recorded(
         self, tree: Any, tensors: Sequence[Tensor], mode: Callable[[Twins], _Float64Recorder]
     ) -> list[Selection]:
-        self._session.renew_buffer_twins()
-        return self._session.lifted_call(tree, tensors, mode)[2].selections
+        with self._session.lifted_run():
+            return self._session.lifted_call(tree, tensors, mode)[2].selections
 
     def _run_with(
         self,
@@ -368,10 +368,10 @@ class TieRunner:
         order: str | int,
     ) -> tuple[Any, list[Tensor]]:
         """Return the model's output, and its selections."""
-        self._session.renew_buffer_twins()
-        output, _, mode = self._session.lifted_call(
-            tree, tensors, lambda twins: _TieBreaker(twins, slack, given, order)
-        )
+        with self._session.lifted_run():
+            output, _, mode = self._session.lifted_call(
+                tree, tensors, lambda twins: _TieBreaker(twins, slack, given, order)
+            )
         return output, mode.selected
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
 from evaluator.types import Problem, Verdict
 from tests.evaluator.rooms import candidate, eager_only
@@ -33,3 +34,21 @@ def test_plain_values_beside_tensors_are_compared(judge: Judge) -> None:
         kernel = candidate(copy_of(problem).replace(right, wrong), head="")
         found = judge.judge(problem, kernel, eager_only(judge, problem))
         assert found.verdict is Verdict.INCORRECT_SHAPE, (found.verdict, found.reason)
+
+
+ASSIGNED = """import torch
+TRAIN = True
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(32))
+    def forward(self, x):
+        self.mean = self.mean.lerp(x.mean(0), 0.5)
+        return x - self.mean
+def get_inputs():
+    return [torch.randn(64, 32)]
+"""
+
+
+def test_a_buffer_that_forward_assigns_is_judged(judge: Judge) -> None:
+    assert_judged(judge, read_problem(ASSIGNED, "assigned"), ", 0.5) -> , 0.4)")
