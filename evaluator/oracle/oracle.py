@@ -272,6 +272,18 @@ class Oracle(ReferenceModel):
             return [*self._run_as_is(tree, [tensors]), *self._run_as_is(tree, [tensors])]
         return self._run_as_is(tree, [tensors, tensors])
 
+    def repeat_anew(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
+        """Return the results of two more calls of a module that another seed made and that has the same state."""
+        self.construct_again(self.subject, self.parameters, self.generator)
+        return self.repeat(tree, tensors)
+
+    def changed_inputs(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[int]:
+        """Return which tensors of the inputs a call changes although the Problem does not declare it."""
+        asked = [place for place in range(len(tensors)) if place not in self.mutated(tree)]
+        ((_, found),) = self.subject.results(tree, [tensors], timeout_s=_CALL_S, mutates=asked)
+        after = found[len(found) - len(asked) :]
+        return [place for place, now in zip(asked, after, strict=True) if not values.same_bits(now, tensors[place])]
+
     def try_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """Return results at the reference's own precision; None where a call raises.
 

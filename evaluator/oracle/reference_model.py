@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError, tensor_places
 from evaluator.comparison.claims import unjudged_reason
 from evaluator.errors import ChildError
 from evaluator.inputs import perturbations, values
@@ -186,16 +186,15 @@ class ReferenceModel:
         return not (init.tensors or self.init.tensors) and init.tree == self.init.tree
 
     def mutated(self, tree: Any) -> tuple[int, ...]:
-        """Return which tensors of the inputs the Problem declares as changed in place. Raise LayoutError for a position
-        without a tensor."""
+        """Return which tensors of the inputs the Problem declares as changed in place: the inputs at these positions,
+        or all that lie in them. Raise LayoutError for a position without a tensor."""
         if not self.problem.mutates:
             return ()
         arguments = next(iter(tree.values()))
-        places = [arguments[p] if p < len(arguments) else None for p in self.problem.mutates]
-        found = [place["tensor"] for place in places if isinstance(place, dict) and "tensor" in place]
-        if len(found) < len(places):
-            raise LayoutError(f"MUTATES = {list(self.problem.mutates)} names an input that is not a tensor")
-        return tuple(found)
+        found = [tensor_places(arguments[p]) if p < len(arguments) else [] for p in self.problem.mutates]
+        if not all(found):
+            raise LayoutError(f"MUTATES = {list(self.problem.mutates)} names an input that holds no tensor")
+        return tuple(place for places in found for place in places)
 
     def _seed(self) -> int:
         return int(torch.randint(1 << 31, (1,), generator=self.generator))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evaluator import recipe_sizes
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError, tensor_places
 from evaluator.child.reference.float64 import widened
 from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
 from evaluator.comparison.layout_checks import check_no_reuse
@@ -151,6 +151,7 @@ def _try_workload(
     if not expected[0].targets:
         raise _Refused("forward returns no tensor: return what the kernel has to compute")
     _check_shapes(expected, workload)
+    _check_inputs(oracle, made[0], workload)
     _check_separate_outputs(reference, made[0].tree, [m.tensors for m in made], workload)
     _check_repeatable(oracle, made[0].tree, made[0].tensors, expected[0], workload)
     made, expected = _comparable_draws(oracle, workload, made, expected)
@@ -217,6 +218,18 @@ def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
         )
 
 
+def _check_inputs(oracle: Oracle, made: Arguments, workload: Workload) -> None:
+    """Refuse a call that changes inputs which the Problem does not declare as changed."""
+    changed = oracle.changed_inputs(made.tree, made.tensors)
+    if changed:
+        arguments = enumerate(next(iter(made.tree.values())))
+        place = next(at for at, value in arguments if not set(changed).isdisjoint(tensor_places(value)))
+        raise _Refused(
+            f"on workload {workload.name} forward changes its input {place} in place (an in-place operation on the"
+            f" input itself?): list it in MUTATES = [{place}] if kernels are to do so too, or work on a copy of it"
+        )
+
+
 def _check_separate_outputs(
     reference: Subject, tree: Any, calls: Sequence[Sequence[torch.Tensor]], workload: Workload
 ) -> None:
@@ -237,18 +250,29 @@ def _check_separate_outputs(
 def _check_repeatable(
     oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, workload: Workload
 ) -> None:
-    """Repeat equal inputs twice: the outputs may differ by a few roundings only, regardless of the oracle."""
-    again = oracle.repeat(tree, tensors)
-    for _, outputs in again:
-        for first, actual in zip(expected.targets, outputs, strict=True):
-            before = Target(first.reference if first.integral else widened(first.reference), None)
-            rule = rule_for(actual.dtype)
-            near = Limit(_NEAR * rule.norm_floor, _NEAR * rule.element_floor)
-            if first.reference.shape != actual.shape or before.compare(actual, near) is not None:
-                raise _Refused(
-                    f"the reference returns different outputs for equal inputs on workload {workload.name}: remove "
-                    "randomness (dropout, random numbers) and state that calls keep outside of buffers"
-                )
+    """Repeat equal inputs twice, and with a module made anew: the outputs may differ by a few roundings only,
+    regardless of the oracle."""
+    if not all(_nearly_equal(expected, outputs) for _, outputs in oracle.repeat(tree, tensors)):
+        raise _Refused(
+            f"the reference returns different outputs for equal inputs on workload {workload.name}: remove "
+            "randomness (dropout, random numbers) and state that calls keep outside of buffers"
+        )
+    if not all(_nearly_equal(expected, outputs) for _, outputs in oracle.repeat_anew(tree, tensors)):
+        raise _Refused(
+            f"on workload {workload.name} a Model made under another seed returns other outputs with the same "
+            "parameters and buffers: its constructor draws random values and keeps them elsewhere. A kernel cannot have"
+            ' them: register each as a buffer (self.register_buffer("order", torch.randperm(n)))'
+        )
+
+
+def _nearly_equal(expected: Expected, outputs: Sequence[torch.Tensor]) -> bool:
+    for first, actual in zip(expected.targets, outputs, strict=True):
+        before = Target(first.reference if first.integral else widened(first.reference), None)
+        rule = rule_for(actual.dtype)
+        near = Limit(_NEAR * rule.norm_floor, _NEAR * rule.element_floor)
+        if first.reference.shape != actual.shape or before.compare(actual, near) is not None:
+            return False
+    return True
 
 
 def _check_nulls(

@@ -244,3 +244,15 @@ def read_tree(data: Any, tensor: Callable[[int], torch.Tensor]) -> Any:
     if kind == "dict" and isinstance(body, dict):
         return {key: read_tree(item, tensor) for key, item in body.items()}
     raise LayoutError("a malformed tree")
+
+
+def tensor_places(data: Any) -> list[int]:
+    """Return the positions of a tree's tensors. Raise LayoutError."""
+    found: list[int] = []
+
+    def note(place: int) -> torch.Tensor:
+        found.append(place)
+        return torch.empty(0)
+
+    read_tree(data, note)
+    return found

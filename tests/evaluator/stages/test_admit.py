@@ -8,7 +8,7 @@ from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
 from evaluator.types import Problem, Verdict
 from tests.evaluator.rooms import candidate, eager_only
-from tests.evaluator.test_reported_cases import assert_judged, copy_of, function, refusal
+from tests.evaluator.test_reported_cases import assert_judged, copy_of, function, module, refusal
 
 LABELLED = "import dataclasses\n@dataclasses.dataclass\nclass Stats:\n    mean: object\n"
 
@@ -52,3 +52,20 @@ def get_inputs():
 
 def test_a_buffer_that_forward_assigns_is_judged(judge: Judge) -> None:
     assert_judged(judge, read_problem(ASSIGNED, "assigned"), ", 0.5) -> , 0.4)")
+
+
+@pytest.mark.parametrize("state", ["torch.randperm(8)", "__import__('random').sample(range(8), 8)"])
+def test_constructors_that_keep_random_values_outside_of_the_state_are_refused(judge: Judge, state: str) -> None:
+    assert "register each as a buffer" in refusal(judge, module(f"self.order = {state}", "x[:, self.order] * 2"))
+
+
+def test_inputs_that_change_without_a_word_are_refused(judge: Judge) -> None:
+    problem = function("y + torch.relu_(x).sum(-1, keepdim=True)", "torch.randn(16, 8), torch.randn(16, 8)", "y, x")
+    assert "changes its input 1 in place" in refusal(judge, problem)
+
+
+def test_tensors_in_a_list_are_changed(judge: Judge) -> None:
+    text = "import torch\nMUTATES = [0]\ndef reference(states, x):\n    for state in states:\n        state.mul_(0.5)"
+    text += ".add_(x)\n    return states[0] + states[1]\ndef get_inputs():\n"
+    text += "    return [[torch.randn(16, 8), torch.randn(16, 8)], torch.randn(16, 8)]\n"
+    assert_judged(judge, read_problem(text, "states"), "in states: -> in (states[0], states[1].clone()):")
