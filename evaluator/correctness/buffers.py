@@ -49,11 +49,24 @@ def compare(
             raise Rejection(Verdict.INCORRECT_VALUES, stage, reason, **{**found.detail, "check": "buffer"})
 
 
-def changed_parameters(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
-    """Return the parameters that a child no longer holds bit by bit, or not at all. Raises ChildFault, LayoutError."""
-    own = {p.name: p.claim for p in subject.describe_state().parameters}
+def changed_parameters(
+    subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str], dtypes: Mapping[str, str]
+) -> list[str]:
+    """Return the parameters that a child no longer holds bit by bit and in their first `dtypes` (by the child's names),
+    or not at all. Raises ChildFault, LayoutError."""
+    own = {p.name: p.claim for p in subject.describe_state().parameters if p.claim.get("dtype") == dtypes.get(p.name)}
     known = [name for name in wanted if names.get(name) in own]
     gone = [name for name in wanted if name in names and name not in known]
     found = subject.backend.fetch(subject.child, [own[names[name]] for name in known])
     pairs = zip(known, found, strict=True)
     return gone + [n for n, now in pairs if now.shape != wanted[n].shape or not values.same_bits(now, wanted[n])]
+
+
+def held_buffers(
+    subject: Subject, names: Mapping[str, str], dtypes: Mapping[str, str]
+) -> dict[str, torch.Tensor]:
+    """Return the buffers that a child holds in their first `dtypes`, by the reference's `names` for them. Raises
+    ChildFault, LayoutError."""
+    own = {b.name: b.claim for b in subject.describe_state().buffers if b.claim.get("dtype") == dtypes.get(b.name)}
+    known = [name for name in names if names[name] in own]
+    return dict(zip(known, subject.backend.fetch(subject.child, [own[names[n]] for n in known]), strict=True))

@@ -58,6 +58,7 @@ class CheckContext:
     brief: bool = False
     foreseen: Foreseen = field(default_factory=Foreseen)
     matched: Mapping[str, str] = field(default_factory=dict)
+    made_dtypes: Mapping[str, str] = field(default_factory=dict)  # of the Candidate's state when it was constructed
     first_calls: FirstCalls | None = None
 
     @property
@@ -107,6 +108,7 @@ class CheckContext:
             "ModelNew", self.oracle.init, train=self.problem.train, seed=7, keep_previous=keep_previous
         )
         matched = match_names(self.oracle.names, names)
+        self.made_dtypes = {one.name: str(one.claim.get("dtype")) for one in (*names.parameters, *names.buffers)}
         self.candidate.load_state(self.oracle.state_for(matched))
         return matched
 

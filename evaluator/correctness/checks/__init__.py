@@ -27,7 +27,7 @@ CHECKS: tuple[CorrectnessCheck, ...] = (
     ManyCalls(),  # output buffers in rotation, races that are rarely lost
     OverwrittenOutput(),  # an output that the kernel returns again after the caller has overwritten it
     ReusedMemory(),  # caches keyed by address
-    UnchangedParameters(),  # forward leaves parameters as they are loaded
+    UnchangedParameters(),  # forward leaves parameters, and buffers that the reference leaves, as they are loaded
     StateReload(),  # caches of parameters: new ones, one changed element
     ScaledParameters(),  # assumptions about signs and sizes of parameters
     TwoModules(),  # caches that two modules share

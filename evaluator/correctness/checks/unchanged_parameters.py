@@ -1,6 +1,8 @@
-"""Parameters that forward leaves unchanged: saving them and falling back to the reference depend on it."""
+"""Parameters and buffers that forward leaves unchanged: saving them and falling back to the reference depend on it."""
 
 from __future__ import annotations
+
+import torch
 
 from evaluator.correctness import buffers
 from evaluator.correctness.compare_outputs import STAGE
@@ -11,21 +13,56 @@ from evaluator.types import Verdict
 
 
 class UnchangedParameters:
-    """Parameters that the reference itself changes may change. For the first sizes only."""
+    """Those that the reference itself changes may change. For the first sizes only."""
 
     name = "unchanged parameters"
 
     def run(self, context: CheckContext) -> None:
-        loaded = context.oracle.parameters
-        if not loaded or not context.first_sizes:
+        if not context.first_sizes:
             return
-        changed = buffers.changed_parameters(context.candidate, loaded, context.matched)
-        if not changed:
-            return
-        with context.reference_must_work():
-            now = context.oracle.current_parameters()
-        for name in changed:
-            if name in now and values.same_bits(now[name], loaded[name]):
-                where = f"on {context.sizes.label}: leave parameters as they are loaded"
-                reason = f"forward changes the parameter {name}, {where}"
-                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="parameters", parameter=name)
+        if context.oracle.parameters:
+            _check_parameters(context)
+        if context.oracle.buffers:
+            _check_buffers(context)
+
+
+def _check_parameters(context: CheckContext) -> None:
+    loaded = context.oracle.parameters
+    changed = buffers.changed_parameters(context.candidate, loaded, context.matched, context.made_dtypes)
+    if not changed:
+        return
+    with context.reference_must_work():
+        now = context.oracle.current_parameters()
+    for name in changed:
+        if name in now and values.same_bits(now[name], loaded[name]):
+            raise _rejection(context, "parameter", name)
+
+
+def _check_buffers(context: CheckContext) -> None:
+    """Compare a call's buffers with those that were loaded before it. `ChangedBuffers` compares those that the
+    reference changes."""
+    oracle, candidate, tensors = context.oracle, context.candidate, context.plain_inputs
+    matched = {name: context.matched[name] for name in oracle.buffers if name in context.matched}
+    candidate.load_state(oracle.state_for(context.matched))
+    before = buffers.held_buffers(candidate, matched, context.made_dtypes)
+    candidate.end_run(candidate.run(context.tree, [tensors], slot="state", timeout_s=context.limit_s(1)))
+    candidate.drop("state")
+    after = buffers.held_buffers(candidate, matched, context.made_dtypes)
+    changed = [n for n in matched if n not in before or n not in after or not _same(before[n], after[n])]
+    candidate.load_state(oracle.state_for(context.matched))
+    if not changed:
+        return
+    with context.reference_must_work():
+        moved = oracle.changed_buffers(context.tree, [tensors])
+    for name in changed:
+        if name not in moved:
+            raise _rejection(context, "buffer", name)
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and values.same_bits(one, other)
+
+
+def _rejection(context: CheckContext, kind: str, name: str) -> Rejection:
+    reason = f"forward changes the {kind} {name}, on {context.sizes.label}: leave {kind}s as they are loaded"
+    return Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, **{"check": f"{kind}s", kind: name})
