@@ -96,7 +96,8 @@ class Subject:
         self.selects: bool | None = None  # whether a reference uses any of SELECTION_OPERATIONS; None: not known yet
         self.left_out: Collection[str] = ()  # cases that a reference does not survive (`sizes.LeftOut`)
         self.dimensions: Mapping[str, int] | None = None  # of a reference (`oracle.dimensions`); None: not known yet
-        self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made
+        self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made, or kept
+        self.positive_buffers: set[str] | None = None  # of a reference: values below zero make NaN; None: not known yet
 
     @classmethod
     def start(

@@ -126,21 +126,26 @@ def replace_non_finite(tensors: Sequence[torch.Tensor], group: Mapping[int, floa
 
 def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return random values like those of a floating tensor: positive ones stay positive, others move by their own
-    spread. The parts of complex numbers are treated alike. Other tensors are copied."""
+    spread. Elements that are not finite stay (a mask). The parts of complex numbers are treated alike. Other tensors
+    are copied."""
     if tensor.is_complex():
         return copy_laid_out(
             tensor, torch.view_as_complex(random_like(torch.view_as_real(tensor), generator).contiguous())
         )
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return clone(tensor)
-    wide = tensor.to(torch.float32)
+    wide, finite = tensor.to(torch.float32), finite_elements(tensor)
+    usual = wide[finite]
+    if not len(usual):
+        return clone(tensor)
     noise = torch.randn(tensor.shape, generator=on_device(generator, tensor.device), device=tensor.device)
-    if bool((wide > 0).all()):
-        return copy_laid_out(tensor, wide * torch.exp(0.3 * noise))
-    spread = float(wide.std()) if tensor.numel() > 1 else 0.0
-    spread = spread if spread > 0 and math.isfinite(spread) else 0.1 * max(1.0, float(wide.abs().max()))
-    mean = float(wide.mean())
-    return copy_laid_out(tensor, (mean if math.isfinite(mean) else 0.0) + spread * noise)
+    if bool((usual > 0).all()):
+        return copy_laid_out(tensor, torch.where(finite, wide * torch.exp(0.3 * noise), wide))
+    spread = float(usual.std()) if len(usual) > 1 else 0.0
+    spread = spread if spread > 0 and math.isfinite(spread) else 0.1 * max(1.0, float(usual.abs().max()))
+    mean = float(usual.mean())
+    made = (mean if math.isfinite(mean) else 0.0) + spread * noise
+    return copy_laid_out(tensor, torch.where(finite, made, wide))
 
 
 def near_duplicate(

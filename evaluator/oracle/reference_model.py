@@ -12,9 +12,11 @@ from evaluator.comparison.claims import unjudged_reason
 from evaluator.errors import ChildError
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
-from evaluator.oracle.state import random_parameters, random_statistics
+from evaluator.oracle.state import positive_like, random_parameters, random_statistics
 from evaluator.subject import Arguments, NamedTensor, Subject
 from evaluator.types import Problem
+
+_CALL_S = 30.0
 
 
 class ReferenceModel:
@@ -29,12 +31,16 @@ class ReferenceModel:
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         self._initial_parameters = self._fetched(self.names.parameters)
         self._initial_buffers = self._fetched(self.names.buffers)
-        self.buffers = random_statistics(self._initial_buffers, subject.nontrivial_buffers, generator)
+        self.buffers = random_statistics(
+            self._initial_buffers, subject.nontrivial_buffers, subject.positive_buffers or set(), generator
+        )
         self._seeded_floats, self._other_integers = self._seed_dependent_state()
         self._load_other_integers = False
         self.parameters: dict[str, torch.Tensor] = {}
         self._changes_buffers: bool | None = None if self.buffers else False  # None: not known yet
         self.randomise_state()
+        if subject.positive_buffers is None:
+            self._keep_out_of_nan()
 
     @property
     def subject(self) -> Subject:
@@ -84,6 +90,35 @@ class ReferenceModel:
         drawn = {n: made for n, made in unknown.items() if n in now and not values.same_bits(made, now[n])}
         floating = {n: made for n, made in drawn.items() if made.is_floating_point()}
         return floating, {n: now[n] for n in drawn if n not in floating}
+
+    def _keep_out_of_nan(self) -> None:
+        """Draw positive statistics where others make NaN (a second moment below zero), or keep the initial ones where
+        those do, too. A reference's later models do the same."""
+        subject, drawn = self._subject, self.buffers
+        subject.positive_buffers = set()
+        names = {n for n, made in self._initial_buffers.items() if drawn[n] is not made and not bool(values.workable(made).any())}
+        inputs = self.inputs() if names else None
+        if inputs is None or not self._makes_nan(inputs):
+            return
+        positive = {n: positive_like(self._initial_buffers[n]) for n in names}
+        tries = (
+            (random_parameters(positive, self.generator), subject.positive_buffers),
+            ({n: self._initial_buffers[n] for n in names}, subject.nontrivial_buffers),
+        )
+        for values_tried, noted in tries:
+            self.load(self.parameters, drawn | values_tried)
+            if not self._makes_nan(inputs):
+                noted |= names
+                return
+        self.load(self.parameters, drawn)
+
+    def _makes_nan(self, inputs: Arguments) -> bool:
+        try:
+            ((_, outputs),) = self._subject.results(inputs.tree, [inputs.tensors], timeout_s=_CALL_S)
+        except ChildError:
+            return False
+        self._subject.load_state(self.buffers)
+        return any(bool(values.workable(output).isnan().any()) for output in outputs)
 
     def randomise_state(self) -> None:
         """Load new random parameters and seed-dependent buffers; keep the rest. Integers alternate, all together,

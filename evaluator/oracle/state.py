@@ -47,17 +47,23 @@ def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Gener
 
 
 def random_statistics(
-    values: Mapping[str, torch.Tensor], tables: set[str], generator: torch.Generator
+    values: Mapping[str, torch.Tensor], tables: set[str], positive: Set[str], generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
     """Return random values for buffers of all zeros or all ones, which training would have changed (a batch norm's
-    running mean and variance), and other buffers as they are.
+    running mean and variance), and other buffers as they are. Those of `positive` get values above zero only.
 
     A buffer that was neither is noted in `tables` and stays from then on: for one frequency, or one position, a table
     holds only ones.
     """
     tables |= {name for name, value in values.items() if not bool((value == 0).all() | (value == 1).all())}
     drawn = {name for name, value in values.items() if _is_untrained(value)} - tables
-    return {name: random_like(value, generator) if name in drawn else value for name, value in values.items()}
+    like = {name: positive_like(value) if name in positive else value for name, value in values.items()}
+    return {name: random_like(like[name], generator) if name in drawn else value for name, value in values.items()}
+
+
+def positive_like(value: torch.Tensor) -> torch.Tensor:
+    """Return ones in the layout of a tensor."""
+    return copy_laid_out(value, torch.ones(value.shape, device=value.device))
 
 
 def scaled_parameters(

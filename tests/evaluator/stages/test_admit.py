@@ -69,3 +69,14 @@ def test_tensors_in_a_list_are_changed(judge: Judge) -> None:
     text += ".add_(x)\n    return states[0] + states[1]\ndef get_inputs():\n"
     text += "    return [[torch.randn(16, 8), torch.randn(16, 8)], torch.randn(16, 8)]\n"
     assert_judged(judge, read_problem(text, "states"), "in states: -> in (states[0], states[1].clone()):")
+
+
+def test_statistics_below_zero_that_make_nan_are_not_drawn(judge: Judge) -> None:
+    problem = module("self.register_buffer('v', torch.zeros(8))", "x * torch.rsqrt(self.v + 1e-3)")
+    assert_judged(judge, problem, "(self.v + -> (self.v * 1.1 +")
+
+
+def test_a_mask_among_the_parameters_stays_a_mask(judge: Judge) -> None:
+    mask = "torch.triu(torch.full((8, 8), -torch.inf), 1)"
+    problem = module(f"self.m = torch.nn.Parameter({mask}, requires_grad=False)", "(x[:8] + self.m).softmax(-1)")
+    assert_judged(judge, problem, "x[:8] + self.m -> x[:8] + 2 * self.m")
