@@ -23,7 +23,7 @@ from evaluator.stages.profile import render as render_profile
 from evaluator.types import Admission, BaselineReport, BuildReport, Candidate, Evaluation, Problem, Verdict
 
 Result = Evaluation | Admission | BaselineReport | BuildReport
-_INTERNAL = 3
+_USAGE, _INTERNAL = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,14 @@ class Request:
 
 def answer(request: Request, arguments: argparse.Namespace) -> int:
     """Run a command with a judge of its own, print its result, and return the exit status."""
+    if arguments.json not in (None, "-") and not Path(arguments.json).parent.is_dir():
+        print(f"error: {arguments.json}: its folder does not exist", file=sys.stderr)
+        return _USAGE
     try:
         judge = Judge(make_backend(arguments.device))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _USAGE
     except EvaluatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return _INTERNAL
@@ -52,8 +58,7 @@ def answer(request: Request, arguments: argparse.Namespace) -> int:
         return _INTERNAL
     finally:
         judge.close()
-    _print(result, arguments.json)
-    return exit_status(result)
+    return exit_status(result) if _print(result, arguments.json) else _INTERNAL
 
 
 def exit_status(result: Result) -> int:
@@ -88,18 +93,21 @@ def _profile(judge: Judge, request: Request, arguments: argparse.Namespace) -> i
     except Rejection as refused:
         print(f"error: {refused}", file=sys.stderr)
         return 1
-    text = json.dumps(to_json(found), indent=2)
-    if arguments.json not in (None, "-"):
-        Path(arguments.json).write_text(text + "\n", encoding="utf-8")
-    print(text if arguments.json == "-" else render_profile(found))
-    return 0
+    return 0 if _tell(json.dumps(to_json(found), indent=2), render_profile(found), arguments.json) else _INTERNAL
 
 
-def _print(result: Result, target: str | None) -> None:
-    text = json.dumps(to_json(result), indent=2)
-    if target == "-":
-        print(text)
-        return
-    if target is not None:
-        Path(target).write_text(text + "\n", encoding="utf-8")
-    print(report(result))
+def _print(result: Result, target: str | None) -> bool:
+    return _tell(json.dumps(to_json(result), indent=2), report(result), target)
+
+
+def _tell(data: str, words: str, target: str | None) -> bool:
+    """Print a result as data or in words, and write the data to a file. Return whether that could be written."""
+    print(data if target == "-" else words)
+    if target is None or target == "-":
+        return True
+    try:
+        Path(target).write_text(data + "\n", encoding="utf-8")
+    except OSError as error:
+        print(f"error: {target}: {error.strerror}", file=sys.stderr)
+        return False
+    return True

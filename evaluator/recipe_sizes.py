@@ -105,10 +105,10 @@ def _again(constant: _Constant) -> str:
 
 
 def _arguments(recipe: ast.FunctionDef) -> dict[str, ast.expr | None]:
-    """Return the defaults of a recipe's arguments by name."""
+    """Return the defaults of a recipe's arguments by name, but those that have none for a caller."""
     named, default = recipe.args.args, recipe.args.defaults
     found: dict[str, ast.expr | None] = dict.fromkeys(one.arg for one in named)
-    found |= {one.arg: value for one, value in zip(named[len(named) - len(default) :], default, strict=True)}
+    found |= {one.arg: value for one, value in zip(reversed(named), reversed(default), strict=False)}
     return found | {one.arg: value for one, value in zip(recipe.args.kwonlyargs, recipe.args.kw_defaults, strict=True)}
 
 
@@ -323,9 +323,10 @@ def _value(text: str) -> bool | int | float | str:
         return text.lower() == "true"
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        return number if math.isfinite(number) else text  # "nan" and "inf" are names of modes, for example
     return text
 
 

@@ -133,6 +133,8 @@ class Workload:
         for key, value in self.sizes.items():
             if not isinstance(value, bool | int | float | str):
                 raise ValueError(f"Workload {self.name}: size {key!r} must be a number, a string or a boolean")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"Workload {self.name}: size {key!r} must be finite, not {value}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

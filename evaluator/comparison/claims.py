@@ -109,8 +109,8 @@ def unjudged_leaf(reply: Any) -> str:
     for path, leaf in leaves(reply):
         if "other" in leaf:
             return (
-                f"forward returns a {str(leaf['other'])[:100]} ({path}), which cannot be compared: return tensors, plain"
-                f" numbers or strings, or tuples, lists and dicts of these (at most {_MAX_LEAVES} items in each)"
+                f"forward returns a {str(leaf['other'])[:100]} ({path}), which cannot be compared: return tensors,"
+                f" plain numbers or strings, or tuples, lists and dicts of these (at most {_MAX_LEAVES} items in each)"
             )
     return ""
 

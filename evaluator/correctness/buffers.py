@@ -62,9 +62,7 @@ def changed_parameters(
     return gone + [n for n, now in pairs if now.shape != wanted[n].shape or not values.same_bits(now, wanted[n])]
 
 
-def held_buffers(
-    subject: Subject, names: Mapping[str, str], dtypes: Mapping[str, str]
-) -> dict[str, torch.Tensor]:
+def held_buffers(subject: Subject, names: Mapping[str, str], dtypes: Mapping[str, str]) -> dict[str, torch.Tensor]:
     """Return the buffers that a child holds in their first `dtypes`, by the reference's `names` for them. Raises
     ChildFault, LayoutError."""
     own = {b.name: b.claim for b in subject.describe_state().buffers if b.claim.get("dtype") == dtypes.get(b.name)}

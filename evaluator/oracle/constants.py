@@ -76,7 +76,8 @@ def _random_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.T
     value = int(tensor.flatten()[0])
     if tensor.dtype is torch.bool or not _all_equal(tensor) or value < 2:
         return None
-    drawn = torch.randint(1, value + 1, tuple(tensor.shape), generator=generator, device=generator.device)
+    high = min(value, torch.iinfo(torch.int64).max - 1) + 1  # torch draws below it
+    drawn = torch.randint(1, high, tuple(tensor.shape), generator=generator, device=generator.device)
     copy = values.copy_laid_out(tensor, drawn)
     copy[_place(tensor, generator)] = value if tensor.numel() > 1 else max(1, value // 2)
     return copy

@@ -96,7 +96,11 @@ class ReferenceModel:
         those do, too. A reference's later models do the same."""
         subject, drawn = self._subject, self.buffers
         subject.positive_buffers = set()
-        names = {n for n, made in self._initial_buffers.items() if drawn[n] is not made and not bool(values.workable(made).any())}
+        names = {
+            n
+            for n, made in self._initial_buffers.items()
+            if drawn[n] is not made and not bool(values.workable(made).any())
+        }
         inputs = self.inputs() if names else None
         if inputs is None or not self._makes_nan(inputs):
             return

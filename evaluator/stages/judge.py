@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from evaluator.child.protocol.layout import LayoutError
 from evaluator.correctness.cases import CaseCache
 from evaluator.correctness.checker import Checker
 from evaluator.device_session import DeviceSession
@@ -140,7 +141,7 @@ class Judge:
 
         try:
             return self.evaluate(trial, work)
-        except (RuntimeError, TypeError, IndexError) as error:
+        except outcomes.TORCH_ERRORS as error:
             return self.internal_error(trial, outcomes.refused_by_torch(error))
 
     @contextmanager
@@ -255,9 +256,9 @@ class Judge:
             return memory_shortage.retry_on_shortage(
                 work, self.backend, self.session, self.release_memory, self.patience
             )
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, LayoutError):
             raise
-        except (RuntimeError, TypeError, IndexError) as error:
+        except outcomes.TORCH_ERRORS as error:
             self.suspicious = True
             raise outcomes.refused_by_torch(error) from error
 

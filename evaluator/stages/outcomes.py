@@ -122,6 +122,10 @@ def internal_error(trial: Trial, error: EvaluatorError) -> Rejection:
     return Rejection(Verdict.INTERNAL_ERROR, trial.clock.stage, f"{type(error).__name__}: {error}"[:1000])
 
 
+TORCH_ERRORS = (RuntimeError, TypeError, IndexError, ValueError, ArithmeticError)
+"""What torch raises for a call that it refuses."""
+
+
 def refused_by_torch(error: Exception) -> EvaluatorError:
     """Return the error for a call of the judge that torch refuses, with its place."""
     place = traceback.extract_tb(error.__traceback__)[-1]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator import judging
 from evaluator.cli import main
 from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
@@ -126,3 +127,19 @@ def test_the_server_answers_each_line_and_ends_with_its_input() -> None:
     assert from_json(Evaluation, replies[6]["result"]).verdict is Verdict.INCORRECT_VALUES
     loaded = set(json.loads(done.stderr.splitlines()[-1]))
     assert loaded & {"torch", "sympy", "torch._dynamo", "torch._inductor"} == {"torch"}
+
+
+def test_what_cannot_work_is_told_before_a_judge_starts(tmp_path, capsys):
+    path = tmp_path / "problem.py"
+    path.write_text(PROBLEM)
+    assert main(["admit", "--problem", str(path), "--device", "gpu"]) == 2
+    assert "use cpu or cuda:N" in capsys.readouterr().err
+    assert main(["admit", "--problem", str(path), "--json", str(tmp_path / "none" / "x.json")]) == 2
+    assert "its folder does not exist" in capsys.readouterr().err
+
+
+def test_a_result_that_cannot_be_written_is_printed(tmp_path, capsys):
+    assert not judging._tell("{}", "right", str(tmp_path))
+    captured = capsys.readouterr()
+    assert captured.out == "right\n"
+    assert "Is a directory" in captured.err

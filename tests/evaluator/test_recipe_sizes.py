@@ -157,3 +157,18 @@ def test_the_domain_in_words() -> None:
     varied = with_workloads(problem(), [{"rows": 64}])
     assert domain_in_words(varied) == "these shapes, with other rows as well; dense and aligned"
     assert domain_in_words(problem(domain=Domain.GENERAL)).startswith("every size that the reference accepts")
+
+
+PLAIN_RECIPE = "def reference(x):\n    return x\ndef get_inputs(rows=4):\n    return [rows]\n"
+
+
+def test_numbers_that_are_not_finite_are_words() -> None:
+    assert parse_size("mode=nan, top=inf") == {"mode": "nan", "top": "inf"}
+    text = PLAIN_RECIPE + 'WORKLOADS = [{"rows": 1e999}]\n'
+    with pytest.raises(ProblemError, match="'rows' must be finite"):
+        read_problem(text, "p")
+
+
+def test_arguments_by_position_alone_are_no_sizes() -> None:
+    assert default_sizes(PLAIN_RECIPE.replace("rows=4", "rows=4, /, *, length=3")) == {"length": 3}
+    assert default_sizes(PLAIN_RECIPE.replace("rows=4", "rows=4, /, length=3")) == {"length": 3}

@@ -35,7 +35,8 @@ class LayoutError(ValueError):
 
 
 class UnjudgedTensorError(LayoutError):
-    """A reference's tensor of a layout or dtype that is not judged, or a result that holds none. The text names its place and what to do."""
+    """A reference's tensor of a layout or dtype that is not judged, or a result that cannot be compared. The text names
+    its place and what to do."""
 
 
 def dtype_named(name: str) -> torch.dtype:

@@ -100,7 +100,7 @@ class Float64Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__
-        if name in ("view.dtype", "view_as_real", "frexp.Tensor"):
+        if name == "frexp.Tensor" or (name == "view.dtype" and _reinterprets(args[0].dtype, args[1])):
             raise NoFloat64Counterpart(f"aten.{name}")
         self.selects = self.selects or func.overloadpacket.__name__ in SELECTION_OPERATIONS
         if self.is_constant(args, kwargs):
@@ -130,6 +130,11 @@ class Float64Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             known = value, widened(value)
             self._twins[id(value)] = known
         return known[1]
+
+
+def _reinterprets(before: torch.dtype, after: torch.dtype) -> bool:
+    """Return whether a view shows the bits of a number that float64 mode lifts, or makes one of bits."""
+    return any(dtype in WIDE or dtype in WIDE.values() for dtype in (before, after))
 
 
 @contextmanager

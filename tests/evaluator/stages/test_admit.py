@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluator.problem import read_problem
+from evaluator.stages.admit import admit
 from evaluator.stages.judge import Judge
 from evaluator.types import Problem, Verdict
 from tests.evaluator.rooms import candidate, eager_only
@@ -24,7 +25,8 @@ LABELLED = "import dataclasses\n@dataclasses.dataclass\nclass Stats:\n    mean: 
 )
 def test_results_that_cannot_be_compared_are_refused(judge: Judge, problem: Problem, words: str) -> None:
     reason = refusal(judge, problem)
-    assert words in reason and "return tensors" in reason, reason
+    assert words in reason, reason
+    assert "return tensors" in reason
 
 
 def test_plain_values_beside_tensors_are_compared(judge: Judge) -> None:
@@ -80,3 +82,15 @@ def test_a_mask_among_the_parameters_stays_a_mask(judge: Judge) -> None:
     mask = "torch.triu(torch.full((8, 8), -torch.inf), 1)"
     problem = module(f"self.m = torch.nn.Parameter({mask}, requires_grad=False)", "(x[:8] + self.m).softmax(-1)")
     assert_judged(judge, problem, "x[:8] + self.m -> x[:8] + 2 * self.m")
+
+
+def test_integers_seen_as_other_integers_are_computed_in_float64(judge: Judge) -> None:
+    problem = function(
+        "(x.view(torch.uint8) & 15) * y", "torch.randint(0, 1 << 30, (9, 8)).int(), torch.randn(32)", "x, y"
+    )
+    assert admit(judge, problem).evidence["oracle"] == "float64"
+
+
+def test_a_constant_of_the_largest_integer_is_judged(judge: Judge) -> None:
+    largest = "torch.full((8,), torch.iinfo(torch.int64).max)"
+    assert_judged(judge, function("torch.minimum(x, y) * 2", f"torch.randint(0, 1000, (16, 8)), {largest}", "x, y"))

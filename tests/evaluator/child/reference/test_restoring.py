@@ -39,6 +39,9 @@ def test_assigned_tensors_are_as_before_a_run_in_float64() -> None:
         second = session.lifted_call(tree, [x], Float64Mode)[0]
     assert first.dtype is torch.float64
     torch.testing.assert_close(first - second, x.double().mean(0).expand(3, 4) / 4)  # the second saw the first's mean
-    assert model.mean is mean and bool((mean == 0).all())
-    assert model.cached is None and not model.tables and not hasattr(model, "latest")
+    assert model.mean is mean
+    assert bool((mean == 0).all())
+    assert model.cached is None
+    assert not model.tables
+    assert not hasattr(model, "latest")
     assert model.calls > 0, "what is no tensor stays"
