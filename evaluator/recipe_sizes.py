@@ -326,7 +326,7 @@ def _value(text: str) -> bool | int | float | str:
             number = kind(text)
         except ValueError:
             continue
-        return number if math.isfinite(number) else text  # "nan" and "inf" are names of modes, for example
+        return number if any(map(str.isdigit, text)) else text  # "nan" and "inf" are names of modes, for example
     return text
 
 
