@@ -217,6 +217,7 @@ def test_a_quick_judgement_looks_closely_at_one_workload(judge: Judge, monkeypat
         assert sorted(seen) == [(False, False)] * (3 - looks) + [(True, True)] * looks
 
 
+@pytest.mark.clock
 def test_a_quick_judgement_calls_one_module_with_several_sizes_after_the_look(judge: Judge) -> None:
     keeps_sizes = ("self.rows = getattr(self, 'rows', len(x))", "return right(x, self.weight) * (len(x) == self.rows)")
     too_slow = (*keeps_sizes[:1], SLOW[0], *keeps_sizes[1:])
