@@ -19,12 +19,11 @@ from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import units, vanishing
-from evaluator.oracle.reference_model import ReferenceModel
+from evaluator.oracle.reference_model import CALL_S, ReferenceModel
 from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_statistics
 from evaluator.subject import Lifting, Subject
 from evaluator.types import Problem
 
-_CALL_S = 30.0
 _SLOW_CALL_S = 1.0  # longer calls are timed twice before they widen limits
 _UNPERTURBED = Lifting()
 _FEW_ELEMENTS, _FEW_BYTES, _MORE_DRAWS = 16, 32 << 20, 2  # of an output; of its call's inputs; more perturbations then
@@ -97,26 +96,6 @@ class Oracle(ReferenceModel):
             return None
         (expected,) = self.expect(made.tree, [made.tensors])
         return (made.tree, made.tensors, expected) if expected.informative else None
-
-    def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
-        """Return the buffers that these calls change, with their new values. The reference then has its first ones
-        again."""
-        self.subject.load_state(self.buffers)
-        self.run_calls(tree, calls)
-        after = self.current_buffers()
-        self.subject.load_state(self.buffers)
-        kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
-        return {name: now for name, now, before in kept if not values.same_bits(now, before)}
-
-    def run_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Make these calls on the current buffers, for their effect on them."""
-        self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
-
-    def changes_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
-        """Return whether a call changes buffers."""
-        if self._changes_buffers is None:
-            self._changes_buffers = bool(self.changed_buffers(tree, [tensors]))
-        return self._changes_buffers
 
     def stateful(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
         """Return whether a call's result depends on the buffers that earlier calls changed. Then every list of calls
@@ -277,13 +256,6 @@ class Oracle(ReferenceModel):
         self.construct_again(self.subject, self.parameters, self.generator)
         return self.repeat(tree, tensors)
 
-    def changed_inputs(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[int]:
-        """Return which tensors of the inputs a call changes although the Problem does not declare it."""
-        asked = [place for place in range(len(tensors)) if place not in self.mutated(tree)]
-        ((_, found),) = self.subject.results(tree, [tensors], timeout_s=_CALL_S, mutates=asked)
-        after = found[len(found) - len(asked) :]
-        return [place for place, now in zip(asked, after, strict=True) if not values.same_bits(now, tensors[place])]
-
     def try_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """Return results at the reference's own precision; None where a call raises.
 
@@ -342,7 +314,7 @@ class Oracle(ReferenceModel):
             for place, one in enumerate(like.targets)
         ]
         own = self._run_as_is(tree, calls) if any(asked) and calls else wide
-        wide = vanishing.with_own(wide, own, vanishes) if vanishes else wide
+        wide = vanishing.with_own(wide, own, vanishes)
         return [
             replace(
                 like,
@@ -367,7 +339,7 @@ class Oracle(ReferenceModel):
         if self._stateful:
             self.subject.load_state(self.buffers)
         start = time.perf_counter()
-        found = self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
+        found = self.subject.results(tree, calls, timeout_s=CALL_S, mutates=self.mutated(tree))
         return found, (time.perf_counter() - start) / max(1, len(calls))
 
     def _run_in_float64(
@@ -379,7 +351,7 @@ class Oracle(ReferenceModel):
             self.subject.load_state(self.buffers)
         try:
             lift, mutates = self._with_constants(how), self.mutated(tree)
-            return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=lift, mutates=mutates)
+            return self.subject.results(tree, calls, timeout_s=CALL_S, lift=lift, mutates=mutates)
         except ChildError:
             if how.shake:  # a failure there tells nothing of float64
                 return self._run_in_float64(tree, calls)
@@ -408,7 +380,7 @@ class Oracle(ReferenceModel):
         if self.in_float64 and not self._stateful and size <= _ONE_RUN_BYTES:
             with contextlib.suppress(ChildError):  # runs of single lists tell which one fails
                 lift, mutates = self._with_constants(), self.mutated(tree)
-                found = iter(self.subject.results(tree, every, timeout_s=_CALL_S, lift=lift, mutates=mutates))
+                found = iter(self.subject.results(tree, every, timeout_s=CALL_S, lift=lift, mutates=mutates))
                 return [[next(found) for _ in calls] for calls in groups]
         return [self._run_in_float64(tree, calls) if calls else [] for calls in groups]
 

@@ -16,7 +16,7 @@ from evaluator.oracle.state import positive_like, random_parameters, random_stat
 from evaluator.subject import Arguments, NamedTensor, Subject
 from evaluator.types import Problem
 
-_CALL_S = 30.0
+CALL_S = 30.0
 
 
 class ReferenceModel:
@@ -118,7 +118,7 @@ class ReferenceModel:
 
     def _makes_nan(self, inputs: Arguments) -> bool:
         try:
-            ((_, outputs),) = self._subject.results(inputs.tree, [inputs.tensors], timeout_s=_CALL_S)
+            ((_, outputs),) = self._subject.results(inputs.tree, [inputs.tensors], timeout_s=CALL_S)
         except ChildError:
             return False
         self._subject.load_state(self.buffers)
@@ -223,6 +223,33 @@ class ReferenceModel:
         except ChildError:
             return False
         return not (init.tensors or self.init.tensors) and init.tree == self.init.tree
+
+    def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
+        """Return the buffers that these calls change, with their new values. The reference then has its first ones
+        again."""
+        self.subject.load_state(self.buffers)
+        self.run_calls(tree, calls)
+        after = self.current_buffers()
+        self.subject.load_state(self.buffers)
+        kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
+        return {name: now for name, now, before in kept if not values.same_bits(now, before)}
+
+    def run_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Make these calls on the current buffers, for their effect on them."""
+        self.subject.results(tree, calls, timeout_s=CALL_S, mutates=self.mutated(tree))
+
+    def changes_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
+        """Return whether a call changes buffers."""
+        if self._changes_buffers is None:
+            self._changes_buffers = bool(self.changed_buffers(tree, [tensors]))
+        return self._changes_buffers
+
+    def changed_inputs(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[int]:
+        """Return which tensors of the inputs a call changes although the Problem does not declare it."""
+        asked = [place for place in range(len(tensors)) if place not in self.mutated(tree)]
+        ((_, found),) = self.subject.results(tree, [tensors], timeout_s=CALL_S, mutates=asked)
+        after = found[len(found) - len(asked) :]
+        return [place for place, now in zip(asked, after, strict=True) if not values.same_bits(now, tensors[place])]
 
     def mutated(self, tree: Any) -> tuple[int, ...]:
         """Return which tensors of the inputs the Problem declares as changed in place: the inputs at these positions,

@@ -38,6 +38,8 @@ def well_defined(places: Collection[int], own: Result, rounded: Result) -> froze
 
 def with_own(results: Sequence[Result], own: Sequence[Result], places: Collection[int]) -> list[Result]:
     """Return results with the reference's own outputs at these places."""
+    if not places:
+        return list(results)
     return [
         (structure, [widened(mine[place]) if place in places else t for place, t in enumerate(tensors)])
         for (structure, tensors), (_, mine) in zip(results, own, strict=True)

@@ -149,7 +149,7 @@ def test_a_second_call_of_a_proposal_adds_to_its_first(engine: Engine) -> None:
 
 @pytest.mark.parametrize("how", ["its worker dies", "the step fails"])
 def test_a_call_whose_answer_was_lost_counts_as_spent(engine: Engine, how: str) -> None:
-    """What may have been sent may be paid for: three tries of one Proposal cannot pay thrice what the budget has."""
+    """A request that was sent may be paid for: three tries of one Proposal cannot pay thrice what the budget has."""
     world = World(engine)
     run = world.start(Budget(usd=0.1, candidates=9), RunConfig(proposers=("model",), in_flight=1))
     granted = []

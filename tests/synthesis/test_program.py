@@ -69,7 +69,7 @@ def test_an_input_may_have_a_name_that_kernels_use(name: str, kind: DeviceKind) 
 
 
 def test_a_size_has_no_name_of_an_input() -> None:
-    """Where the recipe names no size: a dimension of `x` is not called as the input `x_1`."""
+    """Name a dimension of `x` otherwise than the input `x_1`, in a recipe that names no size."""
     source = problem("return a0 + a1", "torch.randn(5, 33), torch.randn(33)", sizes="").replace("a0", "x")
     found = read_program(graphs(source.replace("a1", "x_1"), [{"name": "a"}]))
     assert set(found.symbols) == {"x_0", "x_1_size"}
