@@ -8,8 +8,9 @@ import math
 import torch
 
 _SQUARES = (1e-140, 1e140)  # norms in between are computed without relevant overflow or underflow
-_LEAST_ROW_LENGTH = 8  # elements that make a root mean square meaningful
-_LEAST_FILL = 9e3  # masks fill with more: 1e4 in float16
+LEAST_ROW_LENGTH = 8  # elements that make a root mean square meaningful
+LEAST_ROW_SHARE = 1e-3  # of the whole tensor's size: no row has a smaller scale
+LEAST_FILL = 9e3  # masks fill with more: 1e4 in float16
 _FILL_RATIO = 2.0**10  # of a fill to the root mean square of all else
 _OVERFLOWING = frozenset((torch.float16, torch.bfloat16, torch.float32))  # the oracle is wider
 _ROUNDINGS = 4  # units in the last place
@@ -39,14 +40,14 @@ def norm_and_floor(
 def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
     whole = norm / math.sqrt(values.numel())
     columns = values.shape[-1] if values.ndim > 1 else 0
-    if columns >= _LEAST_ROW_LENGTH:
+    if columns >= LEAST_ROW_LENGTH:
         sizes: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
-    elif columns and values.numel() >= _LEAST_ROW_LENGTH * columns and not pairs:
+    elif columns and values.numel() >= LEAST_ROW_LENGTH * columns and not pairs:
         flat = values.reshape(-1, columns)
         sizes = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
     else:
         return torch.tensor(whole, dtype=values.dtype, device=values.device)
-    return sizes.clamp_min_(1e-3 * whole)
+    return sizes.clamp_min_(LEAST_ROW_SHARE * whole)
 
 
 def _norm_and_floor_without(values: torch.Tensor, fill: torch.Tensor) -> tuple[float, torch.Tensor]:
@@ -57,7 +58,7 @@ def _norm_and_floor_without(values: torch.Tensor, fill: torch.Tensor) -> tuple[f
     if values.ndim < 2:
         return norm, whole
     of_row = floor * (values.shape[-1] / count.clamp_min(1)).sqrt()
-    return norm, torch.where(count >= _LEAST_ROW_LENGTH, of_row.clamp_min(1e-3 * whole), whole)
+    return norm, torch.where(count >= LEAST_ROW_LENGTH, of_row.clamp_min(LEAST_ROW_SHARE * whole), whole)
 
 
 def find_mask_fill(values: torch.Tensor) -> torch.Tensor | None:
@@ -65,9 +66,9 @@ def find_mask_fill(values: torch.Tensor) -> torch.Tensor | None:
 
     They do not depend on the order of any sum, and their size tells nothing of the others.
     """
-    if values.ndim == 0 or values.shape[-1] < _LEAST_ROW_LENGTH or values.numel() == 0:
+    if values.ndim == 0 or values.shape[-1] < LEAST_ROW_LENGTH or values.numel() == 0:
         return None  # statistics side by side, for example
-    large = [edge for edge in {float(edge) for edge in values.aminmax()} if abs(edge) > _LEAST_FILL]
+    large = [edge for edge in {float(edge) for edge in values.aminmax()} if abs(edge) > LEAST_FILL]
     if not large:
         return None
     found = torch.zeros(values.shape, dtype=torch.bool, device=values.device)
@@ -84,7 +85,7 @@ def find_mask_fill(values: torch.Tensor) -> torch.Tensor | None:
 def partly_non_finite(values: torch.Tensor) -> torch.Tensor | None:
     """Mark elements that are not finite; None where all are or none is, or where rows are too short to hold one kind of
     values."""
-    if values.ndim > 1 and values.shape[-1] < _LEAST_ROW_LENGTH:
+    if values.ndim > 1 and values.shape[-1] < LEAST_ROW_LENGTH:
         return None
     found = ~torch.isfinite(values)
     return found if 0 < int(found.sum()) < found.numel() else None
@@ -92,7 +93,7 @@ def partly_non_finite(values: torch.Tensor) -> torch.Tensor | None:
 
 def non_finite_lines(values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
     """Mark lines along any axis that are not finite in at least this share; a few elements are no line."""
-    lost, axes = ~torch.isfinite(values), [axis for axis, size in enumerate(values.shape) if size >= _LEAST_ROW_LENGTH]
+    lost, axes = ~torch.isfinite(values), [axis for axis, size in enumerate(values.shape) if size >= LEAST_ROW_LENGTH]
     lines = [lost.double().mean(axis, keepdim=True).expand_as(lost) >= share for axis in axes]
     return torch.stack(lines).any(0) if lines else torch.zeros_like(lost)
 

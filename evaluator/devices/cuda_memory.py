@@ -6,6 +6,7 @@ and exported blocks are whole 2 MiB blocks of their own, so a handle never shows
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
@@ -80,11 +81,19 @@ class Block:
 
 def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[torch.Tensor]]) -> None:
     """Copy contents (asynchronously, on the current stream). Raises LayoutError where the sets are not alike."""
+    plain: dict[torch.dtype, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
     for ours, theirs in zip(targets, sources, strict=True):
         for target, source in zip(ours, theirs, strict=True):
             if target.shape != source.shape or target.dtype != source.dtype:
                 raise LayoutError("the calls of a round have equal layouts")
-            overwrite(target, source)
+            if target.is_contiguous() and source.is_contiguous() and target.device == source.device:
+                some, others = plain.setdefault(target.dtype, ([], []))
+                some.append(target)
+                others.append(source)
+            else:
+                overwrite(target, source)
+    for some, others in plain.values():  # in a few launches: one for each takes longer than a small tensor's copy
+        torch._foreach_copy_(some, others)
 
 
 class RetiredBlocks:
@@ -223,14 +232,18 @@ class Snapshot:
     def poison(self) -> None:
         """Overwrite the child's live outputs: NaN in every floating dtype, -1 in integers, true in booleans."""
         for tensor in self.live:
-            if tensor.dtype is torch.bool:
-                overwrite(tensor, tensor.new_full((), True))
-            elif tensor.dtype.is_floating_point or tensor.dtype.is_complex:
-                overwrite(tensor, tensor.new_full((), float("nan")))
-            elif tensor.dtype.is_signed:
-                overwrite(tensor, tensor.new_full((), -1))
+            if tensor.is_contiguous():
+                tensor.fill_(_poison(tensor.dtype))
             else:
-                overwrite(tensor, tensor.new_full((), torch.iinfo(tensor.dtype).max))
+                overwrite(tensor, tensor.new_full((), _poison(tensor.dtype)))
+
+
+def _poison(dtype: torch.dtype) -> float | int | bool:
+    if dtype is torch.bool:
+        return True
+    if dtype.is_floating_point or dtype.is_complex:
+        return math.nan
+    return -1 if dtype.is_signed else int(torch.iinfo(dtype).max)
 
 
 def copy_groups(ranges: Sequence[tuple[int, int]]) -> list[list[int]]:

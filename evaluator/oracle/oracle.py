@@ -28,6 +28,9 @@ _SLOW_CALL_S = 1.0  # longer calls are timed twice before they widen limits
 _UNPERTURBED = Lifting()
 _FEW_ELEMENTS, _FEW_BYTES, _MORE_DRAWS = 16, 32 << 20, 2  # of an output; of its call's inputs; more perturbations then
 _ONE_RUN_BYTES = 768 << 20  # of inputs: smaller lists of calls share one run
+# Far from the initial parameters two good orders of the same sums differ more: a scan step by step adds up what one in
+# chunks has as the exponent of a sum.
+_SCALED_SLACK = 2.0
 
 Result = tuple[Any, list[torch.Tensor]]  # one call's claimed result, and its tensors
 
@@ -81,7 +84,9 @@ class Oracle(ReferenceModel):
         able = [call for call, (_, own) in zip(calls, tried, strict=False) if all(map(values.is_finite, own))]
         found = zip(able, self.expect(tree, able), strict=True) if able else ()
         return [
-            (call, one) for call, one in found if one.informative and all(t.integral or t.finite for t in one.targets)
+            (call, one.with_slack(_SCALED_SLACK))
+            for call, one in found
+            if one.informative and all(t.integral or t.finite for t in one.targets)
         ]
 
     def expect_at(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
@@ -194,29 +199,32 @@ class Oracle(ReferenceModel):
             self._vanishing = vanishing.well_defined(places, own[0], rounded[0])
         return self._vanishing or frozenset()
 
+    @property
+    def has_vanishing_outputs(self) -> bool:
+        """Return whether the reference's own results stand in for an output that float64 leaves nothing of."""
+        return bool(self._vanishing)
+
     def expect_strictly(
-        self,
-        tree: Any,
-        calls: Sequence[Sequence[torch.Tensor]],
-        others: Sequence[Sequence[torch.Tensor]],
-        like: Expected,
-    ) -> tuple[list[Expected], list[Expected]]:
-        """Return what to expect of `calls`, with limits from the reference's own error alone, and of `others`, as
-        `targets` does.
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], others: Sequence[Sequence[torch.Tensor]]
+    ) -> tuple[list[Expected], list[Result]]:
+        """Return what to expect of `calls`, with limits from the reference's own error alone, and the results of
+        `others` in float64, for `with_limits_of`.
 
         An output within these limits is within those of `expect`, which are never narrower and take several times as
         long. Both lists are computed in the same runs of the reference.
         """
         if not calls:
-            return [], self.targets(tree, others, like)
+            return [], self._widest(tree, others)
         own = self._run_as_is(tree, calls)
         wide, beside = self._run_groups_in_float64(tree, [calls, others])
         changed = self.mutated(tree)
         triples = zip(own, vanishing.with_own(wide or own, own, self._vanishing or ()), calls, strict=True)
         found = [self._make_expected(mine, right, (), inputs, changed) for mine, right, inputs in triples]
-        return found, self._with_limits_of(
-            tree, like, beside if beside is not None else self._run_as_is(tree, others), others
-        )
+        return found, beside if beside is not None else self._run_as_is(tree, others)
+
+    def _widest(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result]:
+        """Return results in float64, or the reference's own where it cannot be run so."""
+        return (self._run_in_float64(tree, calls) or self._run_as_is(tree, calls)) if calls else []
 
     def _is_of_few_elements(self, result: Result, call: Sequence[torch.Tensor]) -> bool:
         """Return whether one perturbation of a call's inputs may leave its few outputs where they were by chance."""
@@ -294,16 +302,12 @@ class Oracle(ReferenceModel):
 
         That is one run of the reference instead of three.
         """
-        if not calls:
-            return []
-        return self._with_limits_of(
-            tree, like, self._run_in_float64(tree, calls) or self._run_as_is(tree, calls), calls
-        )
+        return self.with_limits_of(tree, like, self._widest(tree, calls), calls)
 
-    def _with_limits_of(
+    def with_limits_of(
         self, tree: Any, like: Expected, wide: Sequence[Result], calls: Sequence[Sequence[torch.Tensor]]
     ) -> list[Expected]:
-        """Return Expected of these results, with the limits of `like`.
+        """Return Expected of these results in float64, with the limits of `like`.
 
         Integers may be roundings of computed numbers, so the reference's own are as good as the oracle's. The same
         holds where the oracle's numbers are too large for their type.
@@ -366,7 +370,7 @@ class Oracle(ReferenceModel):
         nothing of float64."""
         lifts = self.in_float64
         try:
-            return self._run_in_float64(tree, calls) or self._run_as_is(tree, calls)
+            return self._widest(tree, calls)
         except ChildError:
             self.in_float64 = lifts
             return None

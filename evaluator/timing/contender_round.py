@@ -11,6 +11,7 @@ from evaluator.child.protocol import chain
 from evaluator.comparison.expected import Expected
 from evaluator.devices.base import Round
 from evaluator.inputs import values
+from evaluator.oracle.oracle import Result
 from evaluator.timing.contender import Contender
 from evaluator.types import Stage
 
@@ -18,15 +19,26 @@ STAGE = Stage.TIMING
 
 
 @dataclass(slots=True)
+class Answer:
+    """The oracle's answer to a call: its result in float64, or what to expect of outputs.
+
+    The latter is made of the former where comparing many calls at once leaves a doubt.
+    """
+
+    result: Result | None = None
+    expected: Expected | None = None
+
+
+@dataclass(slots=True)
 class RoundInputs:
-    """The inputs of one round's calls. `expected` holds targets by call; it grows while calls that all contenders share
-    are verified."""
+    """The inputs of one round's calls. `answers` holds the oracle's by call; it grows while calls that all contenders
+    share are verified."""
 
     calls: list[values.Tensors]
     value_sets: list[values.ValueSet | None]  # the adversarial values of each call
     kinds: frozenset[str]  # names of adversarial values
     link: chain.Link | None
-    expected: dict[int, Expected] = field(default_factory=dict)
+    answers: dict[int, Answer] = field(default_factory=dict)
 
     def shared(self, call: int) -> bool:
         """Return whether all contenders get a call's inputs alike: not where the chain derives them from a contender's

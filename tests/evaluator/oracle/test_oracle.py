@@ -9,6 +9,7 @@ import torch
 
 from evaluator.comparison.expected import Expected
 from evaluator.oracle.oracle import Oracle
+from evaluator.oracle.state import PARAMETER_SCALINGS
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
 
@@ -28,6 +29,17 @@ class Model(torch.nn.Module):
     def forward(self, x):
         self.calls += 1
         return x * self.calls
+def get_inputs():
+    return [torch.randn(16, 64)]
+"""
+GAIN = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.ones(64))
+    def forward(self, x):
+        return x * self.gain
 def get_inputs():
     return [torch.randn(16, 64)]
 """
@@ -171,3 +183,17 @@ def test_limits_follow_from_the_precision_of_each_output(
     assert [limit < 1e-10 for limit in found] == wide
     alone = norm_limits(judge, "x.sum(-1) * scale", "torch.randn(4, 4096), torch.ones(())")
     assert all(limit > alone[0] / 5 for limit in found if limit > 1e-10)
+
+
+def test_limits_far_from_the_initial_parameters_are_twice_as_wide(judge: Judge) -> None:
+    """A scan step by step was refused at parameters that no training reaches, with 1.3 times the limit."""
+    problem = read_problem(GAIN, "gain")
+    with judge.session.references.start(problem) as reference:
+        oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(0))
+        made = oracle.inputs()
+        (usual,) = oracle.expect(made.tree, [made.tensors])
+        for scaling in PARAMETER_SCALINGS:
+            with oracle.with_scaled_state(scaling, made.tree, [made.tensors]) as found:
+                ((_, far),) = found
+            assert far.limits[0].norm > 1.4 * usual.limits[0].norm
+            assert far.limits[0].element > 1.4 * usual.limits[0].element

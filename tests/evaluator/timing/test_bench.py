@@ -173,7 +173,7 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
         tree, calls = made[0].tree, [one.tensors for one in made]
         like = oracle.expect(tree, calls[:1])[0]
         asked.clear()
-        (odd,), usually = oracle.expect_strictly(tree, calls[:1], calls[1:], like)
+        (odd,), usually = oracle.expect_strictly(tree, calls[:1], calls[1:])
         assert asked == [1, 3]  # as it is; lifted, with both others
         asked.clear()
         (alone,), others = oracle.expect(tree, calls[:1]), oracle.targets(tree, calls[1:], like)
@@ -182,17 +182,17 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
     assert torch.equal(odd.targets[0].reference, alone.targets[0].reference)
     assert odd.limits[0].norm <= alone.limits[0].norm
     assert odd.limits[0].element <= alone.limits[0].element
-    for mine, theirs in zip(usually, others, strict=True):
-        assert torch.equal(mine.targets[0].oracle, theirs.targets[0].oracle)
-        assert mine.limits == like.limits
+    for (_, (mine,)), theirs in zip(usually, others, strict=True):
+        assert torch.equal(mine, theirs.targets[0].oracle)
+        assert theirs.limits == like.limits
 
 
 def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_its_own_inputs(judge, monkeypatch):
     strictly, expect = Oracle.expect_strictly, _Comparison.expect
     widened: list[float] = []
 
-    def nothing_allowed(oracle, tree, calls, others, like):
-        odd, usual = strictly(oracle, tree, calls, others, like)
+    def nothing_allowed(oracle, tree, calls, others):
+        odd, usual = strictly(oracle, tree, calls, others)
         return [one.with_slack(0.0) for one in odd], usual
 
     def seen(look, call, wanted):
