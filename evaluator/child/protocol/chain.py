@@ -239,6 +239,22 @@ def _step_by_torch(source: torch.Tensor, targets: Sequence[torch.Tensor], link: 
         target.index_copy_(0, where[span], chosen[span].to(target.dtype))
 
 
+def step_together(
+    outputs: Sequence[Sequence[torch.Tensor]], inputs: Sequence[Sequence[torch.Tensor]], link: Link
+) -> None:
+    """Do `step` for many calls by torch, in place: a third of the operations, each of which costs a GPU some
+    microseconds."""
+    where, read, addend, *_ = link.coefficients.unbind()
+    pick = torch.stack([element_bits(some[link.output]).index_select(0, read) for some in outputs]).to(torch.int64)
+    pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
+    chosen = link.coefficients[ROWS - VALUES :].gather(0, pick)
+    for index, span in zip(link.inputs, link.spans, strict=True):
+        targets = [element_bits(some[index]) for some in inputs]
+        places, found = where[span], chosen[:, span].to(targets[0].dtype)
+        for target, row in zip(targets, found, strict=True):
+            target.index_copy_(0, places, row)
+
+
 def _chosen(pick: torch.Tensor, link: Link) -> torch.Tensor:
     """Return the value of each column that its number in `pick` selects."""
     return link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
@@ -272,14 +288,17 @@ def derive(
     if replays > 1:
         first = _copied(first, link)
         replay_step(torch.full_like(link.coefficients[0], replays - 1), first, link)
-    found = [tuple(first)]
-    for tensors, before in zip(calls[1:], outputs, strict=False):
-        if before[link.output].numel() == 0:
-            raise LayoutError("an empty output")
-        changed = _copied(tensors, link)
-        step(before, changed, link)
-        found.append(tuple(changed))
-    return found
+    changed = [_copied(tensors, link) for tensors, _ in zip(calls[1:], outputs, strict=False)]
+    before = outputs[: len(changed)]
+    if any(some[link.output].numel() == 0 for some in before):
+        raise LayoutError("an empty output")
+    alike = len({(some[link.output].dtype, some[link.output].shape) for some in before}) == 1
+    if alike and link.coefficients.device.type != "cpu":
+        step_together(before, changed, link)
+    else:
+        for some, tensors in zip(before, changed, strict=True):
+            step(some, tensors, link)
+    return [tuple(tensors) for tensors in (first, *changed)]
 
 
 def _copied(tensors: Sequence[torch.Tensor], link: Link) -> list[torch.Tensor]:

@@ -79,7 +79,8 @@ def same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
 def test_judge_and_child_change_several_inputs_alike(
     sizes: list[tuple[int, torch.dtype]], others: int, dtype: torch.dtype, seed: int
 ) -> None:
-    """The judge, a child that reads the chain from JSON, and torch's fallback derive the same inputs."""
+    """The judge, a child that reads the chain from JSON, torch's fallback and many steps at once derive the same
+    inputs."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     calls = [[*several(sizes), *(torch.randn(9) for _ in range(others))] for _ in range(3)]
@@ -93,12 +94,15 @@ def test_judge_and_child_change_several_inputs_alike(
     assert told.captured == link.captured
     numbers, captured = told.numbers(), [[one.clone() for one in call] for call in calls]
     before = [[one.clone() for one in call] for call in calls]
+    together = [[one.clone() for one in call] for call in calls]
+    chain.step_together(outputs[:-1], together[1:], told)
     for index in range(1, len(calls)):
         chain.step_on_cpu(outputs[index - 1][1], chain.target_arrays(calls[index], told), told, numbers)
         words = [chain.element_bits(captured[index][i]) for i in told.inputs]
         chain._step_by_torch(chain.element_bits(outputs[index - 1][1]), words, told)
         assert same(derived[index], calls[index])
         assert same(derived[index], captured[index])
+        assert same(derived[index], together[index])
         assert same(derived[index][len(sizes) :], before[index][len(sizes) :])
     assert same(calls[0], before[0])
 
