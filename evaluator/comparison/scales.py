@@ -16,6 +16,14 @@ _OVERFLOWING = frozenset((torch.float16, torch.bfloat16, torch.float32))  # the 
 _ROUNDINGS = 4  # units in the last place
 
 
+def is_usual(values: torch.Tensor) -> bool:
+    """Return whether all numbers are finite, too small for a mask's fill and held by every type of 16 bits."""
+    if values.numel() == 0:
+        return True
+    least, most = torch.stack(torch.aminmax(values)).tolist()
+    return bool(max(-least, most) <= LEAST_FILL)  # NaN are not
+
+
 def norm_and_floor(
     values: torch.Tensor, fill: torch.Tensor | None = None, *, pairs: bool
 ) -> tuple[float, torch.Tensor]:

@@ -50,17 +50,20 @@ class Target:
         if self.integral:
             return
         wide = as_real(oracle)
+        usual = scales.is_usual(wide)  # nearly always: then no more need be asked
         # No kernel can return numbers that only the oracle's type holds: the reference's results are right there.
-        self._overflowing = None if reference is None else scales.overflowing_alone(wide, reference)
+        self._overflowing = None if reference is None or usual else scales.overflowing_alone(wide, reference)
         nearly = self._overflowing is not None and bool(
             (self._overflowing & scales.differ_by_rounding(wide, self.reference)).any()
         )
-        self.finite = all_finite(wide) and (reference is None or all_finite(self.reference)) and not nearly
+        is_finite = usual or all_finite(wide)
+        self.finite = is_finite and (reference is None or all_finite(self.reference)) and not nearly
         # Where either the reference or the oracle overflows, the other one stands in.
         self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._reference_values())
         if self._overflowing is not None:
             self.values = torch.where(self._overflowing, self._reference_values(), self.values)
-        self._mask_fill = scales.find_mask_fill(self._finite_values()) if self._supports_arithmetic() else None
+        able = self._supports_arithmetic() and not usual
+        self._mask_fill = scales.find_mask_fill(self._finite_values()) if able else None
         self.norm, self._floor = scales.norm_and_floor(
             self._finite_values(), self._excluded_from_scale(), pairs=oracle.is_complex()
         )
