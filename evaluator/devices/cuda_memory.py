@@ -96,6 +96,15 @@ def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[t
         torch._foreach_copy_(some, others)
 
 
+def copies(calls: Sequence[Sequence[torch.Tensor]]) -> list[list[torch.Tensor]]:
+    """Return private copies of sets of tensors with the same strides (asynchronously, on the current stream)."""
+    made = [
+        [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in tensors] for tensors in calls
+    ]
+    fill(made, calls)
+    return made
+
+
 class RetiredBlocks:
     """Blocks that are no longer needed but that a child may still map. The oldest are freed first, once there are many.
 
@@ -275,9 +284,9 @@ class CudaGrant:
         """Return the granted tensors as they are now: a child writes to the judge's own block."""
         if self._block is None:
             raise ValueError("a grant that was closed")
-        copies = [[clone(tensor) for tensor in call] for call in self._block.calls]
+        found = copies(self._block.calls)
         torch.cuda.synchronize(self._block.raw.device)
-        return copies
+        return found
 
     def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
         if self._block is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from evaluator.child.protocol.chain import Link
-from evaluator.devices.cuda_memory import Block, Peer, Snapshot, clone
+from evaluator.devices.cuda_memory import Block, Peer, Snapshot, copies
 from evaluator.types import Clock
 
 
@@ -39,4 +39,4 @@ class TimedChild:
 
     def inputs(self) -> list[list[torch.Tensor]]:
         """Return copies of the child's inputs as they are now: its chain and its code write to the judge's block."""
-        return [[clone(tensor) for tensor in call] for call in self.block.calls]
+        return copies(self.block.calls)

@@ -172,7 +172,8 @@ class Bench:
     def _rehearse(self, to_come: int) -> None:
         """Run adversarial values through the timed loop in rounds that do not count: the kinds that pairs do not hold,
         with at least `to_come` pairs still to come. A rehearsal ends after any replay, so a kernel that has learnt to
-        work only in late replays has not done its work there. Raise Rejection."""
+        work only in late replays has not done its work there. Of the usual calls some are compared: a kernel that skips
+        enough of them to gain from it skips some of these. Raise Rejection."""
         usual, rounds = min(self._plans, key=lambda plan: plan.calls), self._rounds
         most = max(plan.replays for plan in self._plans)
         with self._released_device():
@@ -186,7 +187,8 @@ class Bench:
                         number, rounds.secret_fraction(), most=most, fewest=fewest_replays[contender.name]
                     )
                     plan = replace(usual, replays=ends)
-                    self._keep(ContenderRound(contender, inputs, rounds.run(contender, inputs, plan, read=plan.calls)))
+                    done = rounds.run(contender, inputs, plan, read=plan.calls)
+                    self._keep(ContenderRound(contender, inputs, done, rounds.rehearsed_calls(inputs)))
             self._verify()
 
     def _released_device(self) -> AbstractContextManager[None]:

@@ -48,25 +48,42 @@ class RoundInputs:
 
 @dataclass(frozen=True, slots=True)
 class ContenderRound:
-    """One contender's round on these inputs."""
+    """One contender's round on these inputs. Only calls in `sampled` are compared, or all that `compared_calls` counts
+    (None)."""
 
     contender: Contender
     inputs: RoundInputs
     done: Round
+    sampled: frozenset[int] | None = None
+
+    @property
+    def compared(self) -> list[int]:
+        """The calls whose outputs are compared, in order."""
+        calls = range(compared_calls(self.contender, len(self.inputs.calls)))
+        return [call for call in calls if self.sampled is None or call in self.sampled]
 
     def copied(self) -> ContenderRound:
-        """Return it with copies of the outputs, which the child's next round would overwrite."""
-        outputs = [[values.clone(tensor) for tensor in call] for call in self._compared]
+        """Return it with copies of the outputs that are needed, which the child's next round would overwrite."""
+        kept = self._kept
+        outputs = [
+            [values.clone(tensor) for tensor in tensors] if call in kept else []
+            for call, tensors in enumerate(self.done.outputs)
+        ]
         return replace(self, done=replace(self.done, outputs=outputs))
 
     @property
     def bytes_held(self) -> int:
         """The bytes of a copy."""
-        return sum(bytes_of(call) for call in (*self._compared, *self.done.inputs))
+        kept = self._kept
+        outputs = [tensors for call, tensors in enumerate(self.done.outputs) if call in kept]
+        return sum(bytes_of(call) for call in (*outputs, *self.done.inputs))
 
     @property
-    def _compared(self) -> Sequence[Sequence[torch.Tensor]]:
-        return self.done.outputs[: compared_calls(self.contender, len(self.inputs.calls))]
+    def _kept(self) -> set[int]:
+        """The calls whose outputs are needed: a compared call's inputs follow from the call before."""
+        compared = self.compared
+        before = () if self.inputs.link is None else (call - 1 for call in compared)
+        return {*compared, *before}
 
 
 def compared_calls(contender: Contender, calls: int) -> int:

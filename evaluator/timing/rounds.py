@@ -30,6 +30,7 @@ _FEWEST_DRAWN, _REDRAWING_S = 2, 0.5  # of a round in which every call's integer
 _ADVERSARIAL_SHARE = 0.06  # share of calls that hold adversarial values
 _FEW_CALLS = 8
 _NULL_ROUND_S = 30.0
+_REHEARSED_CALLS = 24  # of a rehearsal: one that skips a tenth passes one in twelve, and there are eight
 _ADVERSARIAL_FREE_INPUTS = 100  # free device memory that this needs, in multiples of an input's bytes
 
 
@@ -152,6 +153,15 @@ class Rounds:
             some, left, made = left[:places], left[places:], made + 1
             where = [1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()]
             yield self._make_inputs(count, dict(zip(where or [0], some, strict=False)))
+
+    def rehearsed_calls(self, inputs: RoundInputs) -> frozenset[int] | None:
+        """Return the calls of a rehearsal to compare: all on adversarial values, and some others in secret places.
+        Where calls depend on those before, all are compared (None)."""
+        if self._stateful:
+            return None
+        usual = [call for call, kind in enumerate(inputs.value_sets) if kind is None]
+        odd = [call for call, kind in enumerate(inputs.value_sets) if kind is not None]
+        return frozenset((*odd, *self.input_maker.shuffled(usual)[:_REHEARSED_CALLS]))
 
     def _is_comparable(self, kind: values.ValueSet) -> bool:
         """Return whether outputs can be compared where the chain mixes usual values into those. A kernel that picks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,26 +19,31 @@ from evaluator.oracle.nan_and_ties import allow_alternatives
 from evaluator.oracle.oracle import Oracle, Result
 from evaluator.rejections import rejection
 from evaluator.timing.contender import Contender
-from evaluator.timing.contender_round import STAGE, Answer, ContenderRound, RoundInputs, compared_calls
+from evaluator.timing.contender_round import STAGE, Answer, ContenderRound, RoundInputs
 from evaluator.types import Verdict, Workload
 
 
 class _Comparison:
-    """A round's outputs, and the inputs that the Problem changes, with the oracle's answers and what was `found`."""
+    """A round's compared outputs by call, and the inputs that the Problem changes, with the inputs of these `calls`,
+    the oracle's answers and what was `found` wrong."""
 
     def __init__(
-        self, run: ContenderRound, calls: Sequence[values.Tensors], answers: Sequence[Answer], mutated: Sequence[int]
+        self,
+        run: ContenderRound,
+        calls: Mapping[int, values.Tensors],
+        answers: Mapping[int, Answer],
+        mutated: Sequence[int],
     ) -> None:
         done = run.done
-        self.run, self.calls, self.answers = run, calls, list(answers)
-        changed = [[inputs[index] for index in mutated] for inputs in done.inputs] or [[]] * len(calls)
-        self.outputs = [[*own, *also] for own, also in zip(done.outputs[: len(calls)], changed, strict=False)]
-        self.found: list[Finding | None] = [None] * len(self.outputs)
+        self.run, self.calls, self.answers = run, calls, dict(answers)
+        changed = {call: [done.inputs[call][index] for index in mutated] if done.inputs else [] for call in calls}
+        self.outputs = {call: [*done.outputs[call], *changed[call]] for call in calls}
+        self.found: dict[int, Finding] = {}
 
     @property
     def plain(self) -> dict[int, Result]:
         """The oracle's results of calls that have no expectation yet, by call."""
-        pairs = enumerate(self.answers[: len(self.outputs)])
+        pairs = self.answers.items()
         return {call: one.result for call, one in pairs if one.expected is None and one.result is not None}
 
     def doubtful(self, like: Expected) -> list[int]:
@@ -49,19 +54,26 @@ class _Comparison:
 
     def compare(self) -> None:
         """Compare the calls that have an expectation."""
-        self.found = [
-            None if answer.expected is None else _finding(answer.expected, some)
-            for answer, some in zip(self.answers, self.outputs, strict=False)
-        ]
+        for call, answer in self.answers.items():
+            if answer.expected is not None:
+                self._note(call, answer.expected)
 
     def refused(self) -> list[tuple[int, values.ValueSet]]:
         """Return the calls on adversarial values with outputs outside their limits."""
-        pairs = enumerate(zip(self.run.inputs.value_sets, self.found, strict=False))
-        return [(call, kind) for call, (kind, found) in pairs if kind is not None and found is not None]
+        kinds = self.run.inputs.value_sets
+        return [(call, kind) for call in self.found if (kind := kinds[call]) is not None]
 
     def expect(self, call: int, wanted: Expected) -> None:
         """Compare a call with other limits."""
-        self.answers[call], self.found[call] = Answer(expected=wanted), _finding(wanted, self.outputs[call])
+        self.answers[call] = Answer(expected=wanted)
+        self._note(call, wanted)
+
+    def _note(self, call: int, wanted: Expected) -> None:
+        found = _finding(wanted, self.outputs[call])
+        if found is None:
+            self.found.pop(call, None)
+        else:
+            self.found[call] = found
 
 
 class Verifier:
@@ -95,15 +107,20 @@ class Verifier:
         for comparison in comparisons:
             self._compare(comparison)
 
-    def _derived(self, run: ContenderRound) -> list[values.Tensors]:
+    def _derived(self, run: ContenderRound) -> dict[int, values.Tensors]:
         """Return the inputs of the compared calls, as the chain made them. Raise Rejection or ComparatorFailed."""
-        count = compared_calls(run.contender, len(run.inputs.calls))
-        if len(run.done.outputs) < count:
-            raise EvaluatorError(f"{count} calls are compared, but {len(run.done.outputs)} were read")
+        compared, calls, outputs = run.compared, run.inputs.calls, run.done.outputs
+        if compared and len(outputs) <= compared[-1]:
+            raise EvaluatorError(f"call {compared[-1]} is compared, but {len(outputs)} were read")
+        later = [call for call in compared if call]
+        before = [outputs[call - 1] for call in later]
         try:
-            return chain.derive(run.inputs.calls[:count], run.done.outputs, run.inputs.link, run.done.plan.replays)
+            first, *changed = chain.derive(
+                [calls[0], *(calls[call] for call in later)], before, run.inputs.link, run.done.plan.replays
+            )
         except LayoutError as fault:
             raise self.attribute(run.contender, fault) from fault
+        return {**({0: first} if 0 in compared else {}), **dict(zip(later, changed, strict=True))}
 
     def _expect_where_doubtful(self, comparisons: Sequence[_Comparison]) -> None:
         """Make the expectation of each call that is to be compared by itself, in one run of the reference."""
@@ -135,35 +152,40 @@ class Verifier:
 
     def _compare(self, comparison: _Comparison) -> None:
         contender, inputs, done = comparison.run.contender, comparison.run.inputs, comparison.run.done
-        for call, found in enumerate(comparison.found):
+        for call, found in comparison.found.items():
             expected = comparison.answers[call].expected
-            if found is not None and expected is not None and not self._stateful:
-                found = self._recheck(comparison, call, expected)
-            if found is not None:
+            remaining: Finding | None = found
+            if expected is not None and not self._stateful:
+                remaining = self._recheck(comparison, call, expected)
+            if remaining is not None:
                 if not contender.suspect:
-                    raise ComparatorFailed(contender.name, f"on {self.workload.name}: {found.reason}")
-                raise self._wrong(call, inputs.value_sets[call], found)
+                    raise ComparatorFailed(contender.name, f"on {self.workload.name}: {remaining.reason}")
+                raise self._wrong(call, inputs.value_sets[call], remaining)
         if contender.compared_in_full:
             self.kinds |= inputs.kinds
-        self._check_inputs(comparison.calls, done.inputs)
-        for reply in done.replies[: len(done.inputs)]:
-            check_no_alias(self._typical, reply, self.label)
+        if done.inputs and comparison.calls:
+            self._check_inputs(comparison.calls, done.inputs)
+            for call in comparison.calls:
+                check_no_alias(self._typical, done.replies[call], self.label)
 
-    def _answers(self, some: Sequence[tuple[RoundInputs, Sequence[values.Tensors]]]) -> list[list[Answer]]:
+    def _answers(self, some: Sequence[tuple[RoundInputs, Mapping[int, values.Tensors]]]) -> list[dict[int, Answer]]:
         """Return the answers to several rounds' calls, with the strictest limits on adversarial values. All contenders
         share the first call's inputs, in rounds of as many replays, and those of other calls where nothing is
         chained."""
         if self._stateful:
-            made = [self._oracle.targets(self._tree, calls, self._typical) for _, calls in some]
-            return [[Answer(expected=one) for one in expected] for expected in made]
+            made = [self._oracle.targets(self._tree, [*calls.values()], self._typical) for _, calls in some]
+            return [
+                {call: Answer(expected=one) for call, one in zip(calls, expected, strict=True)}
+                for (_, calls), expected in zip(some, made, strict=True)
+            ]
         found: dict[tuple[int, int], Answer] = {}
         wanted: dict[tuple[int, int], tuple[values.Tensors, values.ValueSet | None]] = {}
         for index, (inputs, calls) in enumerate(some):
-            for place, tensors in enumerate(calls):
-                if not inputs.shared(place):
-                    wanted[index, place] = tensors, inputs.value_sets[place]
-                elif place not in inputs.answers:
-                    wanted.setdefault((id(inputs), place), (tensors, inputs.value_sets[place]))
+            for call, tensors in calls.items():
+                if not inputs.shared(call):
+                    wanted[index, call] = tensors, inputs.value_sets[call]
+                elif call not in inputs.answers:
+                    wanted.setdefault((id(inputs), call), (tensors, inputs.value_sets[call]))
         plain = {key: tensors for key, (tensors, odd) in wanted.items() if odd is None}
         odd = {key: (tensors, kind.rounding.slack) for key, (tensors, kind) in wanted.items() if kind is not None}
         narrowest, usual = self._oracle.expect_strictly(
@@ -175,11 +197,9 @@ class Verifier:
             for (key, (_, slack)), one in zip(odd.items(), narrowest, strict=True)
         }
         for inputs, calls in some:
-            inputs.answers |= {
-                place: found[id(inputs), place] for place in range(len(calls)) if (id(inputs), place) in found
-            }
+            inputs.answers |= {call: found[id(inputs), call] for call in calls if (id(inputs), call) in found}
         return [
-            [inputs.answers[place] if inputs.shared(place) else found[index, place] for place in range(len(calls))]
+            {call: inputs.answers[call] if inputs.shared(call) else found[index, call] for call in calls}
             for index, (inputs, calls) in enumerate(some)
         ]
 
@@ -195,21 +215,23 @@ class Verifier:
                 return None
         return _finding(allow_alternatives(self._oracle, self._tree, inputs, expected, outputs), outputs)
 
-    def _check_inputs(self, before: Sequence[values.Tensors], after: Sequence[Sequence[torch.Tensor]]) -> None:
+    def _check_inputs(self, before: Mapping[int, values.Tensors], after: Sequence[Sequence[torch.Tensor]]) -> None:
         """Check that calls left their inputs as they were, except those that the Problem changes. Raise Rejection."""
-        if not after:
-            return
-        for index in range(len(before[0])):
+        for index in range(len(after[0])):
             if index in self._mutated:
                 continue
-            pairs = [(mine[index], theirs[index]) for mine, theirs in zip(before, after, strict=False)]
-            for call, same in enumerate(equal(*zip(*pairs, strict=True))):
-                if not same and not values.same_bits(*pairs[call]):
+            pairs = [(tensors[index], after[call][index]) for call, tensors in before.items()]
+            for call, same, pair in zip(before, equal(*zip(*pairs, strict=True)), pairs, strict=True):
+                if not same and not values.same_bits(*pair):
                     where = {} if self.workload.held_out else {"call": call, "input": index}
-                    reason = (
-                        f"a timed call on {self.label} changed its input, or read a different one than it was given"
+                    changed = "changed its input, or read a different one than it was given"
+                    raise Rejection(
+                        Verdict.INCORRECT_VALUES,
+                        STAGE,
+                        f"a timed call on {self.label} {changed}",
+                        check="input_changed",
+                        **where,
                     )
-                    raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="input_changed", **where)
 
     def _wrong(self, call: int, kind: values.ValueSet | None, found: Finding) -> Rejection:
         held = {} if kind is None else {"inputs": kind.name}
