@@ -21,6 +21,7 @@ from evaluator.sandbox.process import ChildProcess
 
 _RETIRED_LIMIT_BYTES = 4 * 1024**3
 _SPARE_BLOCKS, _SPARE_BYTES = 4, 2 * 1024**3
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Block:
@@ -86,13 +87,16 @@ def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[t
         for target, source in zip(ours, theirs, strict=True):
             if target.shape != source.shape or target.dtype != source.dtype:
                 raise LayoutError("the calls of a round have equal layouts")
-            if target.is_contiguous() and source.is_contiguous() and target.device == source.device:
-                some, others = plain.setdefault(target.dtype, ([], []))
-                some.append(target)
-                others.append(source)
+            word = _WORDS.get(target.element_size())
+            if word and target.is_contiguous() and source.is_contiguous() and target.device == source.device:
+                some, others = plain.setdefault(word, ([], []))
+                some.append(target.view(word))
+                others.append(source.view(word))
             else:
                 overwrite(target, source)
-    for some, others in plain.values():  # in a few launches: one for each takes longer than a small tensor's copy
+    # In a few launches: one for each takes longer than a small tensor's copy. As integers, since this operation gives
+    # NaN of 16 bits other bits.
+    for some, others in plain.values():
         torch._foreach_copy_(some, others)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.child.protocol.cuda_driver import BLOCK_BYTES, DriverError
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.devices.cuda_memory import Block, Peer, Snapshot, fill
+from evaluator.devices.cuda_memory import Block, Peer, Snapshot, copies, fill
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,3 +101,15 @@ def test_out_of_memory_is_told_apart(driver):
     with pytest.raises(DriverError) as caught:
         driver.allocate(2 * total)
     assert caught.value.out_of_memory
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_copies_keep_every_bit_of_nan(driver, name):
+    import torch
+
+    words = torch.int16 if name != "float32" else torch.int32
+    most = torch.iinfo(words).max
+    bits = torch.arange(most - 5000, most, dtype=torch.int64).to(words).cuda()  # NaN with all kinds of payloads
+    given = bits.view(getattr(torch, name))
+    ((copied,),) = copies([[given]])
+    assert torch.equal(copied.view(words), bits)
