@@ -30,6 +30,8 @@ from evaluator.sandbox.setup import set_up
 _CANDIDATE_FILE = "candidate.py"
 _LOAD_S, _STATE_S = 60.0, 20.0
 
+Result = tuple[Any, list[torch.Tensor]]  # what a call of the reference is said to return, and its tensors
+
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
@@ -302,7 +304,7 @@ class Subject:
         lift: Lifting | None = None,
         mutates: Sequence[int] = (),
         settle: bool = True,
-    ) -> list[tuple[Any, list[torch.Tensor]]]:
+    ) -> list[Result]:
         """Return the replies of a child that is not hostile to itself (a reference), with their tensors.
 
         The inputs that a call changed follow its tensors. Nothing is kept.

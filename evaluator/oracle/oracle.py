@@ -21,7 +21,7 @@ from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import units, vanishing
 from evaluator.oracle.reference_model import CALL_S, ReferenceModel
 from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_statistics
-from evaluator.subject import Lifting, Subject
+from evaluator.subject import Lifting, Result, Subject
 from evaluator.types import Problem
 
 _SLOW_CALL_S = 1.0  # longer calls are timed twice before they widen limits
@@ -31,8 +31,6 @@ _ONE_RUN_BYTES = 768 << 20  # of inputs: smaller lists of calls share one run
 # Far from the initial parameters two good orders of the same sums differ more: a scan step by step adds up what one in
 # chunks has as the exponent of a sum.
 _SCALED_SLACK = 2.0
-
-Result = tuple[Any, list[torch.Tensor]]  # one call's claimed result, and its tensors
 
 
 class Oracle(ReferenceModel):

@@ -4,15 +4,14 @@ up, too."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import torch
+
+from evaluator.subject import Result
 
 FLOAT64 = torch.finfo(torch.float64).eps
 FLOAT32 = torch.finfo(torch.float32).eps
 _WIDE = (torch.float64, torch.complex128)
-
-Result = tuple[Any, list[torch.Tensor]]
 
 
 def units_of(given: Iterable[torch.Tensor], outputs: Sequence[torch.Tensor]) -> list[float]:

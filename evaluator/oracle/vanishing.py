@@ -7,18 +7,16 @@ hardly moves with the rounding of its inputs, it stands in for the oracle's.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import torch
 
 from evaluator.child.reference.float64 import widened
 from evaluator.comparison.target import Target
+from evaluator.subject import Result
 from evaluator.types import Precision
 
 _NOTHING_LEFT = 1e-3  # of the reference's own norm
 _NEGLIGIBLE = 1e-30  # a norm that is rounding alone, whatever the inputs
-
-Result = tuple[Any, list[torch.Tensor]]
 
 
 def candidates(own: Result, wide: Result) -> list[int]:

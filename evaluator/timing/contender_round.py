@@ -11,7 +11,7 @@ from evaluator.child.protocol import chain
 from evaluator.comparison.expected import Expected
 from evaluator.devices.base import Round
 from evaluator.inputs import values
-from evaluator.oracle.oracle import Result
+from evaluator.subject import Result
 from evaluator.timing.contender import Contender
 from evaluator.types import Stage
 

@@ -16,8 +16,9 @@ from evaluator.comparison.together import clearly_right, equal
 from evaluator.errors import ChildFault, ComparatorFailed, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.nan_and_ties import allow_alternatives
-from evaluator.oracle.oracle import Oracle, Result
+from evaluator.oracle.oracle import Oracle
 from evaluator.rejections import rejection
+from evaluator.subject import Result
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE, Answer, ContenderRound, RoundInputs
 from evaluator.types import Verdict, Workload
