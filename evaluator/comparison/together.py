@@ -16,7 +16,7 @@ from evaluator.comparison.scales import LEAST_FILL, LEAST_ROW_LENGTH, LEAST_ROW_
 from evaluator.comparison.tolerances import Limit
 
 _MOST_ELEMENTS = {"cpu": 1 << 14, "cuda": 1 << 21}  # of an output: more take longer than the operations' overhead
-_TOGETHER_ELEMENTS = 1 << 24  # of the outputs that are stacked
+_TOGETHER_ELEMENTS = 1 << 22  # of the outputs that are stacked at a time
 _LEAST_NORM = 1e-140  # smaller ones may underflow
 Tensors = Sequence[torch.Tensor]
 
