@@ -151,12 +151,45 @@ class Tied(torch.nn.Module):
         return made
 
 
-def captured(module: torch.nn.Module, folder: Path) -> int:
+class Scaled(torch.nn.Module):
+    """Has attributes that it does not print: `scale` decides what it computes, `layer` nothing, `calls` changes."""
+
+    def __init__(self, layer: int, scale: float) -> None:
+        super().__init__()
+        self.layer, self.scale, self.calls = layer, scale, 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return torch.tanh(x * self.scale)
+
+
+class Named(torch.nn.Module):
+    """Returns a dict with the given key."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__()
+        self.key = key
+
+    def forward(self, x: torch.Tensor) -> dict[object, torch.Tensor]:
+        return {self.key: torch.sigmoid(x)}
+
+
+def captured(module: torch.nn.Module, folder: Path, *others: torch.nn.Module) -> int:
     recorder = Recorder()
     recorder.only = f"{type(module).__module__}:{type(module).__qualname__}"
     with torch.no_grad(), recorder.watching():
-        module(torch.randn(2, 16))
+        for one in (module, *others):
+            one(torch.randn(2, 16))
     return write(recorder, folder, 10, 60)
+
+
+def put_back(module: torch.nn.Module, folder: Path, part: str) -> list[tuple[str, str]]:
+    """Put a part's own reference back into a module as its kernel."""
+    text = (folder / f"{part}.py").read_text(encoding="utf-8")
+    (folder / "kernel.py").write_text(text.replace("class Model(", "class ModelNew("), encoding="utf-8")
+    names = runpy.run_path(str(folder / "put_back.py"))
+    replaced: list[tuple[str, str]] = names["put_back"](module, {part: str(folder / "kernel.py")})
+    return replaced
 
 
 @pytest.fixture
@@ -238,3 +271,52 @@ def test_one_class_or_function_is_captured_by_its_path(script: Path, capfd: pyte
     Path("short.py").write_text("import network\n", encoding="utf-8")
     assert commands.run(["capture", "--only", "network:Absent", "short.py"]) == ExitCode.NOT_PASSED
     assert "cannot be found with this Python" in capfd.readouterr().err
+
+
+def test_modules_that_compute_something_else_keep_their_forward(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They print as the captured one does and have its parameters, but another attribute decides."""
+    model = torch.nn.ModuleList([Scaled(0, 0.5), Scaled(1, 2.0), Scaled(2, 0.5)])
+    assert captured(model[0], tmp_path, model[1], model[2]) == 0
+    shown = capfd.readouterr().err
+    assert "1 of 3 modules of" in shown
+    assert "Scaled: they compute something else (layer, scale)" in shown
+    fresh, x = torch.nn.ModuleList([Scaled(0, 0.5), Scaled(1, 2.0), Scaled(2, 0.5), Scaled(3, 7.0)]), torch.randn(2, 16)
+    with torch.no_grad():
+        right = [one(x) for one in fresh]
+        assert put_back(fresh, tmp_path, "scaled") == [("0", "scaled"), ("2", "scaled")]
+        for one, expected in zip(fresh, right, strict=True):
+            torch.testing.assert_close(one(x), expected)
+
+
+@pytest.mark.parametrize("key", [0, "tensor", "value"])
+def test_dicts_come_back_with_their_keys(key: object, tmp_path: Path) -> None:
+    module, x = Named(key), torch.randn(2, 16)
+    assert captured(module, tmp_path) == 0
+    with torch.no_grad():
+        right = module(x)
+        assert put_back(module, tmp_path, "named") == [("", "named")]
+        torch.testing.assert_close(module(x), right)
+
+
+def test_a_dict_whose_keys_json_cannot_tell_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert captured(Named((1, 2)), tmp_path) == 1
+    assert "it returns a dict with the key (1, 2): use text or whole numbers" in capfd.readouterr().err
+
+
+def test_calls_under_autocast_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Traced without it, they would be another operation: a kernel for it is used in none of these calls."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert captured(torch.nn.Linear(16, 16).eval(), tmp_path) == 1
+    assert "it runs under torch.autocast, where no kernel is used" in capfd.readouterr().err
+
+
+def test_a_script_that_ends_its_process_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An older capture in the folder is not taken for this one."""
+    script, folder = tmp_path / "run.py", tmp_path / "parts"
+    folder.mkdir()
+    (folder / "parts.json").write_text("{}", encoding="utf-8")
+    script.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
+    assert commands.run(["capture", "-o", str(folder), str(script)]) == ExitCode.NOT_PASSED
+    assert "ended its process itself" in capfd.readouterr().err

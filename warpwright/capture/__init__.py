@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from warpwright.cli.console import say
 from warpwright.cli.files import check_output
 from warpwright.errors import BadUsage, ExitCode, Interrupted
 
@@ -44,6 +45,8 @@ def capture(
         "most": most, "largest": largest,
     }  # fmt: skip
     command = [python or sys.executable, str(_PROGRAM), json.dumps(options)]
+    written = output / "parts.json"
+    before = _written_ns(written)
     try:
         process = subprocess.Popen(command)
     except OSError as error:
@@ -60,7 +63,15 @@ def capture(
             except subprocess.TimeoutExpired:
                 process.kill()
             raise
+    if code == 0 and _written_ns(written) == before:
+        say(f"{script} ended its process itself (os._exit, or a program in its place), so nothing is written")
+        return ExitCode.NOT_PASSED
     return ExitCode.OK if code == 0 else ExitCode.NOT_PASSED
+
+
+def _written_ns(path: Path) -> int | None:
+    """Return when a file was last written, None for one that is absent."""
+    return path.stat().st_mtime_ns if path.is_file() else None
 
 
 def is_import_path(text: str) -> bool:

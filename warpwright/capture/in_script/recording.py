@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from .settings import settings_of
+
 MOST_FORMS = 64  # distinct shapes that are remembered of a part
 MOST_SAMPLE_BYTES = 1 << 30
 
@@ -24,6 +26,7 @@ class Form:
 
     arguments: tuple[tuple[Any, ...], dict[str, Any]] | None
     shapes: tuple[tuple[int, ...], ...]
+    autocast: bool = False
     times: list[float] = field(default_factory=list)
     outermost: int = 0
 
@@ -43,13 +46,17 @@ class Form:
 
 @dataclass(slots=True)
 class Part:
-    """Modules of one class with equal state and settings, or one function; `forms` by structure and shapes of calls."""
+    """Modules that look alike (class, structure, state), or one function; `forms` by structure and shapes of calls.
+
+    `settings` has the attributes of each instance, by its id, as they were before its first call.
+    """
 
     name: str
     target: torch.nn.Module | Callable[..., Any]
     identity: str
     compiled: bool = False
-    instances: set[int] = field(default_factory=set)
+    instances: dict[int, Any] = field(default_factory=dict)
+    settings: dict[int, dict[str, str]] = field(default_factory=dict)
     callers: set[str] = field(default_factory=set)
     forms: dict[str, Form] = field(default_factory=dict)
     calls: int = 0
@@ -60,7 +67,10 @@ class Part:
 
 
 def identity_of(module: torch.nn.Module) -> str:
-    """Return equal texts for modules that may be exchanged: class, structure, settings, shapes and dtypes of state."""
+    """Return equal texts for modules that look alike: class, structure, mode, shapes and dtypes of state.
+
+    They may still differ in attributes that they do not print.
+    """
     state = [(name, tuple(t.shape), str(t.dtype)) for name, t in (*module.named_parameters(), *module.named_buffers())]
     text = f"{type(module).__module__}.{type(module).__qualname__} {module!r} {state} {module.training}"
     return hashlib.sha256(text.encode()).hexdigest()
@@ -182,17 +192,20 @@ class Recorder:
             known = identity_of(target) if module else f"{name} {id(target)}"
             part = self.parts.setdefault(known, Part(name, target, known))
             part.compiled |= id(target) in self._compiled
+            part.instances[id(target)] = target
+            if module and self._wanted(part):
+                part.settings[id(target)] = settings_of(target)
             self._identities[id(target)] = target, known
-        self.parts[known].instances.add(id(target))
         return known
 
     def _form(self, part: Part, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Form:
         leaves, structure = leaves_of((args, kwargs))
         shapes = tuple(tuple(one.shape) for one in leaves if isinstance(one, torch.Tensor))
-        key = f"{structure} {shapes}"
+        autocast = torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+        key = f"{structure} {shapes} {autocast}"
         if key not in part.forms and len(part.forms) < MOST_FORMS:
-            copied = self._copied(args, kwargs, leaves) if self._wanted(part) else None
-            part.forms[key] = Form(copied, shapes)
+            copied = self._copied(args, kwargs, leaves) if self._wanted(part) and not autocast else None
+            part.forms[key] = Form(copied, shapes, autocast)
         return part.forms.get(key) or Form(None, shapes)
 
     def _copied(self, args: Any, kwargs: Any, leaves: list[Any]) -> Any:

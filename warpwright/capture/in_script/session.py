@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import re
 import runpy
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from . import settings
+from .alike import Alike, exchangeable
 from .recording import Form, Part, Recorder, leaves_of
 from .tracing import CannotTrace, Traced, trace
 from .writing import problem
@@ -78,10 +80,16 @@ def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
         except CannotTrace as error:
             left.append(f"{part.name} ({share:.0%}): {error}")
             continue
+        alike = exchangeable(part, traced, largest)
+        if alike.others:
+            left.append(
+                f"{alike.others} of {len(part.instances)} modules of {part.name}: they compute something else "
+                f"({', '.join(alike.differing)}), and put_back leaves them as they are"
+            )
         name = _name(part.name, told)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
-        told[name] = _told(part, traced, structure, share)
+        told[name] = _told(part, traced, structure, share, alike)
         chosen.append((part, name))
         print(f"{folder / name}.py: {share:.0%} of the time, {part.calls} calls of {part.name}")
     for line in left:
@@ -91,8 +99,15 @@ def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
         print(f"capture: nothing to write{'' if left else ': ' + why}", file=sys.stderr)
         return 1
     (folder / "parts.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    shutil.copy(Path(__file__).with_name("put_back.py.txt"), folder / "put_back.py")
+    (folder / "put_back.py").write_text(_put_back(), encoding="utf-8")
     return 0
+
+
+def _put_back() -> str:
+    """Return put_back.py: its text, and the functions that read a module's settings."""
+    text = Path(__file__).with_name("put_back.py.txt").read_text(encoding="utf-8")
+    parts = [text, *(inspect.getsource(one) for one in settings.FUNCTIONS)]
+    return "\n\n\n".join(one.strip() for one in parts) + "\n"
 
 
 def _is_within(part: Part, chosen: Part) -> bool:
@@ -106,6 +121,10 @@ def _forms(part: Part) -> tuple[list[Form], str]:
     for form in part.forms.values():
         if form.arguments is not None and form.calls:
             groups.setdefault(leaves_of(form.arguments)[1], []).append(form)
+    if not groups and any(form.autocast for form in part.forms.values()):
+        raise CannotTrace(
+            "it runs under torch.autocast, where no kernel is used: give the model its dtype (model.to(torch.bfloat16))"
+        )
     if not groups:
         raise CannotTrace("its arguments are too large to keep a copy of")
     key = max(groups, key=lambda one: sum(form.seconds for form in groups[one]))
@@ -121,7 +140,7 @@ def _name(full: str, taken: Mapping[str, Any]) -> str:
     return name if number == 1 else f"{name}_{number}"
 
 
-def _told(part: Part, traced: Traced, structure: str, share: float) -> dict[str, Any]:
+def _told(part: Part, traced: Traced, structure: str, share: float, alike: Alike) -> dict[str, Any]:
     """Return what put_back needs to know of a part."""
     target = part.target
     module = target if isinstance(target, torch.nn.Module) else None
@@ -130,7 +149,7 @@ def _told(part: Part, traced: Traced, structure: str, share: float) -> dict[str,
     dtypes = [str(one.dtype) for one in leaves if isinstance(one, torch.Tensor)]  # equal in all forms of one structure
     return {
         "class": part.name, "repr": repr(target), "state": _state(module) if module is not None else [],
-        "constants": list(traced.constants),
+        "constants": list(traced.constants), "settings": alike.settings, "moving": alike.moving,
         "training": [one.training for one in module.modules()] if module is not None else [],
         "share": round(share, 4), "calls": part.calls,
         "forms": [[list(pair) for pair in zip(form.shapes, dtypes, strict=True)] for form in traced.forms],

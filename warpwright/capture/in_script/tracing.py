@@ -251,10 +251,10 @@ class _Writer:
         def leaf(value: Any) -> Any:
             if isinstance(value, torch.fx.Node):
                 made.append(self._names[value.name])
-                return {"tensor": len(made) - 1}
+                return _Leaf(tensor=len(made) - 1)
             if not plain(value) or isinstance(value, torch.dtype | torch.device):
                 raise CannotTrace(f"it returns a {type(value).__name__}")
-            return {"value": value}
+            return _Leaf(value=value)
 
         structure = pytree.tree_unflatten([leaf(one) for one in flat], self._program.call_spec.out_spec)
         if not made:
@@ -262,14 +262,21 @@ class _Writer:
         return made, _template(structure)
 
 
+class _Leaf(dict[str, Any]):
+    """A place in an output: a tensor by its number, or a plain value. Dicts of the user's are other dicts."""
+
+
 def _template(value: Any) -> Any:
     """Return a structure of lists, tuples and dicts as JSON. Raises CannotTrace for another one."""
-    if type(value) is dict and len(value) == 1 and next(iter(value)) in ("tensor", "value"):
-        return value
+    if isinstance(value, _Leaf):
+        return dict(value)
     if type(value) in (list, tuple):
         return {type(value).__name__: [_template(one) for one in value]}
     if type(value) is dict:
-        return {"dict": {key: _template(one) for key, one in value.items()}}
+        strange = [key for key in value if type(key) not in (str, int)]
+        if strange:
+            raise CannotTrace(f"it returns a dict with the key {strange[0]!r}: use text or whole numbers")
+        return {"dict": [[key, _template(one)] for key, one in value.items()]}  # JSON makes text of a number as a key
     raise CannotTrace(f"it returns a {type(value).__name__}: capture a part of it, or return a tuple")
 
 
