@@ -10,7 +10,7 @@ from typing import Any
 from warpwright.library.errors import NotPortable
 from warpwright.library.literals import literal, torch
 from warpwright.library.recipes import recipe
-from warpwright.library.sources import FORWARD, Sources, functions_of, is_importable, reached
+from warpwright.library.sources import FORWARD, Sources, is_importable, names_in, reached
 
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
 _KEPT_OUT = {"device", "dtype", "self"}
@@ -27,6 +27,7 @@ class ModuleWriter:
     def constructor(self, module: Any) -> list[str]:
         """Return the lines of `__init__`, and set `base` to the class to inherit from. Raises NotPortable."""
         kind, nn = type(module), torch().nn
+        _refuse_hooks(module)
         self._made[id(module)] = "self"
         if is_importable(kind):
             self.base = f"nn.{kind.__name__}"
@@ -134,17 +135,17 @@ class ModuleWriter:
         return ", ".join(parts)
 
 
+def _refuse_hooks(module: Any) -> None:
+    """Raise NotPortable for hooks of forward: a kernel would not call them."""
+    for name, part in module.named_modules():
+        if part._forward_hooks or part._forward_pre_hooks:
+            raise NotPortable(f"{name or 'the module'} has a forward hook, which a kernel does not call: remove it")
+
+
 def _names_used(kind: type) -> set[str]:
     """Return every name in the code of `forward` and of what it leads to."""
-    found: set[str] = set()
-    for name in reached(kind, FORWARD):
-        for _, function in functions_of(inspect.getattr_static(kind, name)):
-            codes = [function.__code__]
-            while codes:
-                code = codes.pop()
-                found |= set(code.co_names)
-                codes += [one for one in code.co_consts if inspect.iscode(one)]
-    return found
+    functions = [one for every in reached(kind, FORWARD).values() for one in every]
+    return {name for function in functions for name in names_in(function)}
 
 
 def _buffer(buffer: Any, name: str) -> str:

@@ -22,6 +22,7 @@ from warpwright.cli.summary import Summary, summarise
 from warpwright.cli.tables import headline
 from warpwright.errors import BadUsage, WarpwrightError
 from warpwright.library.errors import NotPortable, OptimizeWarning
+from warpwright.library.literals import torch
 from warpwright.library.loading import drop_in, kernel_path, load_file
 from warpwright.library.problems import Portable, arguments_of, bind, portable, signature_of
 from warpwright.library.verifying import verify
@@ -66,6 +67,7 @@ def optimize(
         device = str(call.device) if call.device.type != "cuda" else f"cuda:{call.device.index or 0}"
         if call.device.type not in ("cpu", "cuda"):
             raise NotPortable(f"the inputs are on {device}; kernels are made for cpu and cuda")
+        _refuse_settings(call.device.type)
         problem = verify(portable(target, call, name), target)
     except NotPortable as reason:
         return _original(target, f"{reason}. The original is returned")
@@ -82,6 +84,21 @@ def optimize(
         say(f"{problem.name}: {headline(summary)} {path}")
     replaced: F = drop_in(target, load_file(path), call, problem.baked)
     return replaced
+
+
+def _refuse_settings(kind: str) -> None:
+    """Raise NotPortable under settings of torch that change what code computes, and that the judge does not have."""
+    library = torch()
+    if library.is_autocast_enabled(kind):
+        raise NotPortable(
+            "optimize is called under torch.autocast, where no kernel is used: give the code its dtype itself, such as "
+            ".to(torch.bfloat16)"
+        )
+    if library.get_default_dtype() is not library.float32:
+        raise NotPortable(
+            f"the default dtype is {library.get_default_dtype()}, and kernels are judged under torch.float32: name "
+            "dtypes where tensors are made, and call optimize without torch.set_default_dtype"
+        )
 
 
 def _name(problem: Portable) -> str:

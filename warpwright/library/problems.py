@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
@@ -37,10 +37,20 @@ _DRAWN_OF = (
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The arguments of one call by name: tensors, and plain values, which a kernel takes as given."""
+    """The arguments of one call by name: tensors, and plain values, which a kernel takes as given.
+
+    Those in `positional` cannot be passed by name.
+    """
 
     tensors: Mapping[str, Any]
     constants: Mapping[str, Any]
+    positional: tuple[str, ...] = ()
+
+    def made(self, target: Callable[..., Any]) -> Any:
+        """Call a function or module with these arguments."""
+        given = {**self.tensors, **self.constants}
+        first = [given.pop(name) for name in self.positional]
+        return target(*first, **given)
 
     @property
     def device(self) -> Any:
@@ -86,6 +96,8 @@ def arguments_of(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def signature_of(target: Callable[..., Any]) -> inspect.Signature:
     """Return the signature of a function, or of a module's forward. Raises NotPortable."""
+    if isinstance(target, torch().nn.Module) and hasattr(target, "_orig_mod"):
+        raise NotPortable("the module is compiled: give the one that torch.compile was given")
     called = target.forward if isinstance(target, torch().nn.Module) else target
     try:
         return inspect.signature(called)
@@ -109,7 +121,8 @@ def bind(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str,
             raise NotPortable(
                 f"the argument {name!r} has type {type(value).__name__}: only tensors and plain values work"
             )
-    return Call(tensors, constants)
+    only = [n for n in bound.arguments if signature.parameters[n].kind is inspect.Parameter.POSITIONAL_ONLY]
+    return Call(tensors, constants, tuple(only))
 
 
 def portable(target: Callable[..., Any], call: Call, name: str | None = None) -> Portable:
@@ -145,24 +158,37 @@ def portable(target: Callable[..., Any], call: Call, name: str | None = None) ->
     return Portable(name=title, source=text, key=key, call=call, baked=tuple(sources.baked))
 
 
-def _parameters(call: Call) -> str:
-    return "".join(f", {name}" for name in call.tensors)
+def _parameters(names: Iterable[str]) -> str:
+    return "".join(f", {name}" for name in names)
 
 
-def _passed(call: Call) -> str:
-    """Return the arguments of the call that the Model makes."""
-    parts = [f"{name}={name}" for name in call.tensors]
-    return ", ".join([*parts, *(f"{name}={literal(value)}" for name, value in call.constants.items())])
+def _passed(call: Call, own: Mapping[str, str]) -> str:
+    """Return the arguments of the call that the Model makes, whose tensors have names of its own."""
+    given = {**own, **{name: literal(value) for name, value in call.constants.items()}}
+    named = [f"{name}={text}" for name, text in given.items() if name not in call.positional]
+    return ", ".join([*(str(given[name]) for name in call.positional), *named])
+
+
+def _own_names(call: Call, *taken: str) -> dict[str, str]:
+    """Return names for the tensors of a call that are none of `taken`."""
+    own: dict[str, str] = {}
+    for name in call.tensors:
+        made = name
+        while made in taken or made in own.values() or (made != name and made in call.tensors):
+            made += "_"
+        own[name] = made
+    return own
 
 
 def _function_class(function: FunctionType, call: Call, sources: Sources) -> list[str]:
     name = sources.function(function)
     if name in RESERVED:
         raise NotPortable(f"the function is called {name!r}, which a problem file uses itself: rename it")
+    own = _own_names(call, "self", name)
     return [
         "class Model(nn.Module):",
-        f"    def forward(self{_parameters(call)}):",
-        f"        return {name}({_passed(call)})",
+        f"    def forward(self{_parameters(own.values())}):",
+        f"        return {name}({_passed(call, own)})",
     ]
 
 
@@ -171,13 +197,17 @@ def _module_class(module: Any, call: Call, sources: Sources) -> list[str]:
     made = writer.constructor(module)
     lines = [f"class Model({writer.base}):", "    def __init__(self):", *(f"        {line}" for line in made)]
     if not is_plain(module, call):
-        lines += ["", f"    def forward(self{_parameters(call)}):", f"        return super().forward({_passed(call)})"]
+        own = _own_names(call, "self")
+        passed = _passed(call, own)
+        lines += ["", f"    def forward(self{_parameters(own.values())}):", f"        return super().forward({passed})"]
     return lines
 
 
 def is_plain(module: Any, call: Call) -> bool:
     """Return True if a module is called with all its arguments, which are tensors: it may be put in its place."""
-    return not call.constants and list(call.tensors) == list(signature_of(module).parameters)
+    parameters = signature_of(module).parameters
+    named = any(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
+    return not call.constants and not named and list(call.tensors) == list(parameters)
 
 
 def code_of(source: str) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -40,6 +41,7 @@ class Sources:
         self._parts: dict[str, str] = {}
         self._meant: dict[str, Any] = {}
         self._open: set[int] = set()
+        self._kept: dict[int, frozenset[str]] = {}
 
     @property
     def text(self) -> str:
@@ -73,7 +75,7 @@ class Sources:
                 )
             self._define(name, value, lambda: self.function(value))
         elif isinstance(value, type):
-            self._define(name, value, lambda: self.klass(value, frozenset(), value.__name__))
+            self._define(name, value, lambda: self.klass(value, None, value.__name__))
         else:
             raise NotPortable(
                 f"{where} uses {name!r} of type {type(value).__name__}, which cannot be written into a file"
@@ -104,27 +106,26 @@ class Sources:
         self._parts[node.name] = ast.unparse(node)
         return node.name
 
-    def module_class(self, kind: type) -> str:
+    def module_class(self, kind: type, wanted: frozenset[str] | None = None) -> str:
         """Define a class of modules without its constructor, of its methods those that `forward` needs.
 
-        Return its name, which is never one that a problem file needs for itself.
+        A base has those that the classes made of it need (`wanted`). Return its name, which is never one that a
+        problem file needs for itself.
         """
         name = f"Original{kind.__name__}" if kind.__name__ in RESERVED else kind.__name__
         if self._meant.setdefault(name, kind) is not kind:
             raise NotPortable(f"two things are called {name!r}: rename one")
-        if id(kind) not in self._open:
-            self.klass(kind, FORWARD, name)
+        kept = self._kept.get(id(kind))
+        methods = frozenset(reached(kind, FORWARD)) if wanted is None else wanted
+        if kept is None or not methods <= kept:
+            self._kept[id(kind)] = methods | (kept or frozenset())
+            self.klass(kind, self._kept[id(kind)], name)
         return name
 
-    def klass(self, kind: type, methods: frozenset[str], name: str) -> str:
-        """Define a class. With `methods`, keep those that they lead to, and no constructor; without, keep all."""
+    def klass(self, kind: type, wanted: frozenset[str] | None, name: str) -> str:
+        """Define a class. Of `wanted` members keep those alone, and no constructor; without it, keep all."""
         self._open.add(id(kind))
-        wanted = reached(kind, methods) if methods else None
-        bases = []
-        for base in kind.__bases__:
-            if base is object:
-                continue
-            bases.append(self._base(base, methods))
+        bases = [self._base(base, wanted) for base in kind.__bases__ if base is not object]
         lines = [f"class {name}({', '.join(bases)}):"]
         for key, member in vars(kind).items():
             if wanted is not None and (key not in wanted or key == "__init__"):
@@ -133,15 +134,12 @@ class Sources:
         self._parts[name] = "\n".join(lines if len(lines) > 1 else [*lines, "    pass"])
         return name
 
-    def _base(self, base: type, methods: frozenset[str]) -> str:
-        if is_importable(base):
-            if base.__module__.startswith("torch.nn.modules"):
-                return f"nn.{base.__name__}"
-            self.use(base.__name__, base, f"the class {base.__name__!r}")
-        elif methods:
-            return self.module_class(base)
-        else:
-            self.use(base.__name__, base, f"the class {base.__name__!r}")
+    def _base(self, base: type, wanted: frozenset[str] | None) -> str:
+        if is_importable(base) and base.__module__.startswith("torch.nn.modules"):
+            return f"nn.{base.__name__}"
+        if wanted is not None and not is_importable(base):
+            return self.module_class(base, wanted)
+        self.use(base.__name__, base, f"the class {base.__name__!r}")
         return base.__name__
 
     def _member(self, kind: type, key: str, member: Any) -> Iterator[str]:
@@ -158,6 +156,7 @@ class Sources:
 
     def _uses(self, node: ast.FunctionDef, function: FunctionType, where: str) -> None:
         """Define the outside names of a function."""
+        _refuse_foreign_imports(node, where)
         found = dict(_outside(node, function))
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for name, value in found.items():
@@ -207,8 +206,7 @@ def _outside(node: ast.FunctionDef, function: FunctionType) -> Iterator[tuple[st
     """Yield the names that a function takes from outside, with their values."""
     names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
     own = {one.id for one in names if not isinstance(one.ctx, ast.Load)}
-    own |= {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
-    own |= {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one is not node}
+    own |= {name for one in ast.walk(node) if one is not node for name in _bound(one)}
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     enclosed = {name: cell.cell_contents for name, cell in cells if name != "__class__"}
     for name in dict.fromkeys(one.id for one in names if isinstance(one.ctx, ast.Load)):
@@ -222,6 +220,37 @@ def _outside(node: ast.FunctionDef, function: FunctionType) -> Iterator[tuple[st
             raise NotPortable(f"{function.__qualname__!r} uses {name!r}, which is not defined")
 
 
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node of a function's code binds, beside plain names that are stored."""
+    match node:
+        case ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case ast.MatchMapping(rest=str(name)):
+            yield name
+        case ast.Import() | ast.ImportFrom():
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+
+
+def _refuse_foreign_imports(node: ast.FunctionDef, where: str) -> None:
+    """Raise NotPortable for an import within a function of what the judge does not have."""
+    for one in ast.walk(node):
+        homes: list[str] = []
+        if isinstance(one, ast.Import):
+            homes = [alias.name for alias in one.names]
+        elif isinstance(one, ast.ImportFrom):
+            homes = [f"{'.' * one.level}{one.module or ''}"]
+        for home in homes:
+            if home.partition(".")[0] not in IMPORTABLE:
+                raise NotPortable(
+                    f"{where} imports {home!r}, which the judge does not have: only torch and the standard library are "
+                    "there"
+                )
+
+
 def functions_of(member: Any) -> Iterator[tuple[str, FunctionType]]:
     """Yield the function of a class's member, with the decorator that it needs."""
     if isinstance(member, FunctionType):
@@ -232,18 +261,43 @@ def functions_of(member: Any) -> Iterator[tuple[str, FunctionType]]:
         yield "property", member.fget
 
 
-def reached(kind: type, first: frozenset[str]) -> set[str]:
-    """Return the names of a class's members that methods lead to by `self.name` and the like."""
-    members: Mapping[str, Any] = {key: value for base in reversed(kind.__mro__) for key, value in vars(base).items()}
-    found, left = set(first), list(first)
+def reached(kind: type, first: frozenset[str]) -> dict[str, list[FunctionType]]:
+    """Return a class's members that methods lead to by `self.name` and the like, with their functions, by name.
+
+    Where a function says `super()`, what it names is looked up in every base, too.
+    """
+    members: dict[str, list[Any]] = {}
+    for base in kind.__mro__:
+        if base not in (object, torch().nn.Module):
+            for key, value in vars(base).items():
+                members.setdefault(key, []).append(value)
+    found: dict[str, list[FunctionType]] = {}
+    seen: set[tuple[str, bool]] = set()
+    left = [(name, False) for name in first]
     while left:
-        for _, function in functions_of(members.get(left.pop())):
-            if is_importable(function):
-                continue
-            for node in ast.walk(function_node(function)):
-                if isinstance(node, ast.Attribute) and node.attr in members and node.attr not in found:
-                    found.add(node.attr)
-                    left.append(node.attr)
+        name, deep = left.pop()
+        if (name, deep) in seen or name not in members:
+            continue
+        seen.add((name, deep))
+        taken = found.setdefault(name, [])
+        for member in members[name] if deep else members[name][:1]:
+            for _, function in functions_of(member):
+                if function not in taken:
+                    taken.append(function)
+                names = names_in(function)
+                left += [(one, "super" in names) for one in names]
+    return found
+
+
+def names_in(function: FunctionType) -> set[str]:
+    """Return the attributes that a function's code names, with that of functions within it, and whether `super`."""
+    found: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        found |= {str(one.argval) for one in dis.get_instructions(code) if one.opname.endswith(("_ATTR", "_METHOD"))}
+        found |= {"super"} & set(code.co_names)
+        codes += [one for one in code.co_consts if inspect.iscode(one)]
     return found
 
 
