@@ -227,6 +227,47 @@ def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path: Path, capfd
     assert "--script run.py" in capfd.readouterr().err
 
 
+def test_problems_of_equal_names_are_all_written_and_told_apart(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A checkout of GPU MODE has older and newer folders of one problem, below `problems`."""
+    for group in ("pmpp", "pmpp_v2"):
+        (tmp_path / "problems" / group).mkdir(parents=True)
+        forms.gpumode(tmp_path / "problems" / group)
+    assert commands.run(["import", str(tmp_path), "-o", str(tmp_path / "out")]) == ExitCode.OK
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["pmpp_shift_py.py", "pmpp_v2_shift_py.py"]
+    with pytest.raises(BadUsage, match=r"has 2 problems 'shift_py': name one, such as .*#pmpp_shift_py"):
+        import_one(f"{tmp_path}#shift_py")
+    made = import_one(f"{tmp_path}#pmpp_v2_shift_py")
+    assert made is not None
+    assert made.name == "pmpp_v2_shift_py"
+    capfd.readouterr()
+
+
+def test_a_number_that_several_levels_have_names_no_problem(tmp_path: Path) -> None:
+    forms.kernelbench(tmp_path)
+    forms.kernelbench(tmp_path, "19_Fused", level="level2")
+    with pytest.raises(BadUsage, match="has 2 problems '19': name one"):
+        import_one(f"{tmp_path}#19")
+    made = import_one(f"{tmp_path}#19_Fused")
+    assert made is not None
+
+
+def test_names_that_make_one_file_are_refused_but_for_the_first(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a-b", "a_b", "c"):
+        forms.gpumode(tmp_path, name=name)
+    assert commands.run(["import", str(tmp_path), "-o", str(tmp_path / "out")]) == ExitCode.NOT_PASSED
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a_b.py", "c.py"]
+    assert "refused: a_b: another problem is a_b.py already" in capfd.readouterr().err
+
+
+def test_a_folder_of_definitions_is_read_as_their_data_set_is(tmp_path: Path) -> None:
+    path = forms.flashinfer(tmp_path)
+    assert read(str(path.parent))[0].source == read(str(path))[0].source
+
+
 def test_the_folder_in_which_one_stands_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rmsnorm").mkdir()
     (tmp_path / "rmsnorm" / "definition.json").write_text("[]")

@@ -80,7 +80,11 @@ def import_problems(target: str, folder: Path, most: int, *, json: bool) -> Exit
             continue
         path = folder / f"{one.name}.py"
         if str(path.absolute()) in (row["file"] for row in written):
-            raise BadUsage(f"two problems would be {path.name}: import them one by one, each to a folder of its own")
+            refused.append(
+                Refusal(one.name, f"another problem is {path.name} already: import it to a folder of its own")
+            )
+            say(f"refused: {refused[-1].name}: {refused[-1].reason}")
+            continue
         saved = str(write_text(path, one.source))
         written.append({"name": one.name, "file": saved, "notes": list(one.notes)})
         if not json:

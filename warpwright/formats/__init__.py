@@ -9,14 +9,15 @@ and the remedy.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from warpwright.errors import BadUsage
 from warpwright.formats import backendbench, flashinfer, gpumode, kernelbench, sol
-from warpwright.formats.base import CannotImport, Imported, Refusal
+from warpwright.formats.base import CannotImport, Imported, Refusal, file_name
 
 MOST_WORKLOADS = 8
 
@@ -57,17 +58,18 @@ def import_all(target: str, most: int = MOST_WORKLOADS) -> Iterator[Imported | R
         ours = ". A problem file of Warpwright needs no import" if path.suffix == ".py" else ""
         raise BadUsage(f"{path} has none of the forms that can be imported: {_forms()}{ours}")
     reader, items = found
-    if wanted is not None:
-        items = [item for item in items if wanted in (_name(item), _name(item).partition("_")[0])]
-    if not items:
+    named = _wanted(items, wanted)
+    if not named:
         raise BadUsage(f"{path} has no {wanted!r}")
-    for item in items:
+    for name, item in named.items():
         try:
-            yield reader.read(item, most)
+            made = reader.read(item, most)
         except CannotImport as error:
-            yield Refusal(_name(item), str(error))
+            yield Refusal(name, str(error))
         except RecursionError:
-            yield Refusal(_name(item), "its code or data is nested too deeply to be read")
+            yield Refusal(name, "its code or data is nested too deeply to be read")
+        else:
+            yield made if name == _name(item) else replace(made, name=file_name(name))
 
 
 def import_one(target: str, most: int = MOST_WORKLOADS) -> Imported | None:
@@ -78,10 +80,13 @@ def import_one(target: str, most: int = MOST_WORKLOADS) -> Imported | None:
         if path.is_dir():
             raise BadUsage(f"{path} has none of the forms that can be imported: {_forms()}")
         return None
-    names = [_name(item) for item in found[1]]
-    if wanted is None and len(names) > 1:
+    names = list(_wanted(found[1], wanted))
+    if len(names) > 1:
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        raise BadUsage(f"{path} has {len(names)} problems: name one, such as {path}#{names[0]} (there are {shown})")
+        which = "" if wanted is None else f" {wanted!r}"
+        raise BadUsage(
+            f"{path} has {len(names)} problems{which}: name one, such as {path}#{names[0]} (there are {shown})"
+        )
     made = next(import_all(target, most))
     if isinstance(made, Refusal):
         raise BadUsage(f"{made.name}: {made.reason}")
@@ -98,6 +103,18 @@ def _split(target: str) -> tuple[Path, str | None]:
 def _named(path: str) -> Path:
     """Return a path that ends in a name, as `.` and `..` do not."""
     return Path(path) if Path(path).name not in ("", "..") else Path(path).resolve()
+
+
+def _wanted(items: Sequence[Any], wanted: str | None) -> dict[str, Any]:
+    """Return the items that a name, or the number before it, stands for, by names that differ; None stands for all."""
+    plain = Counter(_name(item) for item in items)
+    found: dict[str, Any] = {}
+    for item in items:
+        name = _name(item)
+        own = name if plain[name] == 1 else f"{item.parent.name}_{name}"
+        if wanted in (None, own, name, name.partition("_")[0]):
+            found[own] = item
+    return found
 
 
 def _name(item: Any) -> str:

@@ -19,10 +19,11 @@ _LIMIT_BYTES = 64 << 20
 
 
 def find(path: Path) -> list[Path]:
-    """Return the definitions of a data set, or this one."""
+    """Return the definitions of a data set, of a folder of its definitions, or this one."""
     if path.is_file():
         return [path] if path.suffix == ".json" and _root(path) is not None else []
-    return sorted((path / "definitions").rglob("*.json")) if (path / "definitions").is_dir() else []
+    folder = path if _root(path / "any.json") is not None else path / "definitions"
+    return sorted(folder.rglob("*.json")) if folder.is_dir() else []
 
 
 def _root(path: Path) -> Path | None:

@@ -35,12 +35,15 @@ Spec = dict[str, Any]
 
 
 def find(path: Path) -> list[Path]:
-    """Return the problem folders: this one, or those below it."""
+    """Return the problem folders: this one, or those below it, also in the folder `problems` of a checkout."""
     if path.is_file():
         return [path.parent] if path.name == "task.yml" else []
     if (path / "task.yml").is_file():
         return [path]
-    return sorted(one.parent for depth in ("*", "*/*") for one in path.glob(f"{depth}/task.yml"))
+    folders = (path, path / "problems")
+    return sorted(
+        {one.parent for folder in folders for depth in ("*", "*/*") for one in folder.glob(f"{depth}/task.yml")}
+    )
 
 
 def read(folder: Path, most: int) -> Imported:

@@ -47,6 +47,7 @@ def read(path: Path, most: int) -> Imported:
     if missing:
         raise CannotImport(f"{path.name} has no {', '.join(missing)}: KernelBench's files have all three")
     names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if names & set(_REMOTE):
         raise CannotImport(
             f"{path.name} downloads a model (from_pretrained), and a cage has no network: "
