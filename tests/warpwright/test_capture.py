@@ -126,6 +126,38 @@ else:
 """
 
 
+ODD = """import functools, os, torch
+
+class Doubler:
+    def __call__(self, x):
+        return x * 2
+
+class Unprinted(torch.nn.Module):
+    def __repr__(self):
+        raise RuntimeError("no words")
+    def forward(self, x):
+        return x + 1
+
+class Sum(torch.nn.Module):
+    def forward(self, x):
+        return (x @ x).to_dense()
+
+os.makedirs("elsewhere")
+os.chdir("elsewhere")
+raised = torch.compile(functools.partial(torch.pow, exponent=2))
+doubled = torch.compile(Doubler())
+lazy = torch.nn.LazyLinear(16)
+x = torch.randn(4, 16)
+with torch.no_grad():
+    for _ in range(3):
+        y = lazy(Unprinted()(doubled(raised(x))))
+        Sum()(torch.eye(4).to_sparse())
+        torch.nn.ReLU()(x.to("meta"))
+assert torch.equal(y, lazy((x**2) * 2 + 1))
+print("the end")
+"""
+
+
 class Holder(torch.nn.Module):
     """Keeps a tensor that is neither a parameter nor a buffer."""
 
@@ -320,3 +352,28 @@ def test_a_script_that_ends_its_process_is_told(tmp_path: Path, capfd: pytest.Ca
     script.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
     assert commands.run(["capture", "-o", str(folder), str(script)]) == ExitCode.NOT_PASSED
     assert "ended its process itself" in capfd.readouterr().err
+
+
+def test_a_script_runs_on_where_its_calls_cannot_be_recorded(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Objects without a name, sparse and meta tensors, uninitialised weights, a changed folder: the rest is written."""
+    monkeypatch.chdir(tmp_path)
+    Path("run.py").write_text(ODD, encoding="utf-8")
+    assert commands.run(["capture", "-o", "parts", "run.py"]) == ExitCode.OK
+    shown = capfd.readouterr()
+    assert "the end" in shown.out
+    assert {"partial.py", "doubler.py", "linear.py"} <= {path.name for path in Path("parts").iterdir()}
+    assert "__main__:Unprinted: its calls cannot be recorded (RuntimeError: no words)" in shown.err
+    assert "__main__:Sum (" in shown.err
+    assert "it cannot be written (RuntimeError" in shown.err
+
+
+def test_calls_under_another_default_dtype_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Operators that make tensors would make others in the judge's process."""
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert captured(torch.nn.Linear(16, 16).eval(), tmp_path) == 1
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert "it runs under the default dtype torch.bfloat16" in capfd.readouterr().err

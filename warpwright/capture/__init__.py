@@ -41,11 +41,11 @@ def capture(
     if only is not None and not is_import_path(only):
         raise BadUsage(f"--only names a class or function as package.module:Name, not {only!r}")
     options = {
-        "script": str(script.absolute()), "arguments": list(arguments), "output": str(output), "only": only,
+        "script": str(script.absolute()), "arguments": list(arguments), "output": str(output.absolute()), "only": only,
         "most": most, "largest": largest,
     }  # fmt: skip
     command = [python or sys.executable, str(_PROGRAM), json.dumps(options)]
-    written = output / "parts.json"
+    written = output.absolute() / "parts.json"
     before = _written_ns(written)
     try:
         process = subprocess.Popen(command)

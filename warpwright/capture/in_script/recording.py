@@ -22,11 +22,14 @@ MOST_SAMPLE_BYTES = 1 << 30
 
 @dataclass(slots=True)
 class Form:
-    """Calls with equal shapes: `arguments` are a copy of those of the first, `outermost` of them nobody else called."""
+    """Calls with equal shapes: `arguments` are a copy of those of the first, `outermost` of them nobody else called.
+
+    `refused` says why no kernel can be made for them.
+    """
 
     arguments: tuple[tuple[Any, ...], dict[str, Any]] | None
     shapes: tuple[tuple[int, ...], ...]
-    autocast: bool = False
+    refused: str = ""
     times: list[float] = field(default_factory=list)
     outermost: int = 0
 
@@ -84,6 +87,26 @@ def leaves_of(arguments: Any) -> tuple[list[Any], str]:
     return leaves, f"{spec} {others} {kinds}"
 
 
+def _refused() -> str:
+    """Return why no kernel can be made for a call under torch's settings of the moment: the judge has others."""
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+        return (
+            "it runs under torch.autocast, where no kernel is used: give the model its dtype (model.to(torch.bfloat16))"
+        )
+    if torch.get_default_dtype() is not torch.float32:
+        return (
+            f"it runs under the default dtype {torch.get_default_dtype()}, and kernels are judged under torch.float32: "
+            "name dtypes where tensors are made (torch.set_default_dtype)"
+        )
+    return ""
+
+
+def name_of(target: Any) -> str:
+    """Return the path of a module's class, or of a function; an object that is called has the path of its class."""
+    owner = target if hasattr(target, "__qualname__") else type(target)
+    return f"{owner.__module__}:{owner.__qualname__}"
+
+
 def plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str | torch.dtype | torch.device)
 
@@ -94,6 +117,7 @@ class Recorder:
     def __init__(self) -> None:
         self.parts: dict[str, Part] = {}
         self.only: str | None = None  # the one part that is wanted
+        self.unseen: dict[str, str] = {}  # why calls of a name could not be recorded
         self._active, self._stack, self._bytes = True, list[str](), 0
         self._identities: dict[int, tuple[Any, str]] = {}  # with the objects, whose ids are good while they live
         self._watched: dict[int, Any] = {}
@@ -158,11 +182,15 @@ class Recorder:
         return watched
 
     def call(self, target: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not self._active or torch.compiler.is_compiling():
+        if not self._active or torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return function(*args, **kwargs)
         entered = _now()
-        key = self._part(target)
-        form = self._form(self.parts[key], args, kwargs)
+        try:
+            key = self._part(target)
+            form = self._form(self.parts[key], args, kwargs)
+        except Exception as error:  # noqa: BLE001  shapes, copies and reprs of the user's own types may raise anything
+            self.unseen[name_of(target)] = f"{type(error).__name__}: {error}"
+            return function(*args, **kwargs)
         if self._stack:
             self.parts[key].callers.add(self._stack[-1])
         outer = not self._stack
@@ -187,8 +215,7 @@ class Recorder:
         _, known = self._identities.get(id(target), (None, ""))
         if not known:
             module = isinstance(target, torch.nn.Module)
-            owner = type(target) if module else target
-            name = f"{owner.__module__}:{owner.__qualname__}"
+            name = name_of(target)
             known = identity_of(target) if module else f"{name} {id(target)}"
             part = self.parts.setdefault(known, Part(name, target, known))
             part.compiled |= id(target) in self._compiled
@@ -201,11 +228,11 @@ class Recorder:
     def _form(self, part: Part, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Form:
         leaves, structure = leaves_of((args, kwargs))
         shapes = tuple(tuple(one.shape) for one in leaves if isinstance(one, torch.Tensor))
-        autocast = torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
-        key = f"{structure} {shapes} {autocast}"
+        refused = _refused()
+        key = f"{structure} {shapes} {refused}"
         if key not in part.forms and len(part.forms) < MOST_FORMS:
-            copied = self._copied(args, kwargs, leaves) if self._wanted(part) and not autocast else None
-            part.forms[key] = Form(copied, shapes, autocast)
+            copied = self._copied(args, kwargs, leaves) if self._wanted(part) and not refused else None
+            part.forms[key] = Form(copied, shapes, refused=refused)
         return part.forms.get(key) or Form(None, shapes)
 
     def _copied(self, args: Any, kwargs: Any, leaves: list[Any]) -> Any:

@@ -80,6 +80,9 @@ def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
         except CannotTrace as error:
             left.append(f"{part.name} ({share:.0%}): {error}")
             continue
+        except Exception as error:  # noqa: BLE001  tensors of the user's own kinds may raise anything
+            left.append(f"{part.name} ({share:.0%}): it cannot be written ({type(error).__name__}: {_line(error)})")
+            continue
         alike = exchangeable(part, traced, largest)
         if alike.others:
             left.append(
@@ -92,6 +95,10 @@ def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
         told[name] = _told(part, traced, structure, share, alike)
         chosen.append((part, name))
         print(f"{folder / name}.py: {share:.0%} of the time, {part.calls} calls of {part.name}")
+    seen = {part.name for part in recorder.parts.values() if part.forms}
+    for name, reason in recorder.unseen.items():
+        if name not in seen and only in (None, name):
+            left.append(f"{name}: its calls cannot be recorded ({_line(reason)})")
     for line in left:
         print(f"capture: left out: {line}", file=sys.stderr)
     if not chosen:
@@ -101,6 +108,10 @@ def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
     (folder / "parts.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     (folder / "put_back.py").write_text(_put_back(), encoding="utf-8")
     return 0
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text).split())[:200]
 
 
 def _put_back() -> str:
@@ -121,10 +132,9 @@ def _forms(part: Part) -> tuple[list[Form], str]:
     for form in part.forms.values():
         if form.arguments is not None and form.calls:
             groups.setdefault(leaves_of(form.arguments)[1], []).append(form)
-    if not groups and any(form.autocast for form in part.forms.values()):
-        raise CannotTrace(
-            "it runs under torch.autocast, where no kernel is used: give the model its dtype (model.to(torch.bfloat16))"
-        )
+    refused = [form.refused for form in part.forms.values() if form.refused]
+    if not groups and refused:
+        raise CannotTrace(refused[0])
     if not groups:
         raise CannotTrace("its arguments are too large to keep a copy of")
     key = max(groups, key=lambda one: sum(form.seconds for form in groups[one]))
@@ -150,7 +160,7 @@ def _told(part: Part, traced: Traced, structure: str, share: float, alike: Alike
     return {
         "class": part.name, "repr": repr(target), "state": _state(module) if module is not None else [],
         "constants": list(traced.constants), "settings": alike.settings, "moving": alike.moving,
-        "training": [one.training for one in module.modules()] if module is not None else [],
+        "training": [bool(one.training) for one in module.modules()] if module is not None else [],
         "share": round(share, 4), "calls": part.calls,
         "forms": [[list(pair) for pair in zip(form.shapes, dtypes, strict=True)] for form in traced.forms],
         "structure": str(spec), "others": [repr(one) for one in leaves if not isinstance(one, torch.Tensor)],

@@ -14,12 +14,14 @@ import torch
 def settings_of(module: torch.nn.Module) -> dict[str, str]:
     """Return the attributes of a module and of its parts as text, by their names, without parameters and buffers."""
     usual = {*vars(torch.nn.Module()), "forward"}
-    return {
-        f"{path}.{name}" if path else name: _as_text(value)
-        for path, part in module.named_modules()
-        for name, value in vars(part).items()
-        if name not in usual
-    }
+    found = {}
+    for path, part in module.named_modules():
+        for name, value in vars(part).items():
+            if name not in usual:
+                text = _as_text(value)
+                short = text if len(text) <= 200 else hashlib.sha256(text.encode()).hexdigest()
+                found[f"{path}.{name}" if path else name] = short
+    return found
 
 
 def _as_text(value: Any, depth: int = 0) -> str:
@@ -28,7 +30,7 @@ def _as_text(value: Any, depth: int = 0) -> str:
         kind = f"{value.dtype}{tuple(value.shape)}"
         if value.numel() > 1024 or value.is_meta:
             return kind
-        return kind + hashlib.sha256(repr(value.detach().cpu().tolist()).encode()).hexdigest()[:16]
+        return f"{kind}{value.detach().cpu().tolist()}"
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | torch.dtype | torch.device):
         return repr(value)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"

@@ -111,7 +111,11 @@ def _varied(shapes: Sequence[tuple[int, ...]]) -> dict[int, Any]:
 def _names(target: Any, arguments: Any) -> list[str]:
     """Return a name for each tensor among the arguments: its parameter's, with the places within it."""
     args, kwargs = arguments
-    bound = inspect.signature(target.forward if isinstance(target, torch.nn.Module) else target).bind(*args, **kwargs)
+    called = target.forward if isinstance(target, torch.nn.Module) else target
+    try:
+        bound = inspect.signature(called).bind(*args, **kwargs)
+    except ValueError:  # not written in Python
+        return [f"input_{place}" for place, _ in enumerate(tensors_of(arguments))]
     found: list[str] = []
     paths, _ = pytree.tree_flatten_with_path(dict(bound.arguments))
     known = {id(leaf): "_".join(re.sub(r"\W", "", str(key)) for key in path) for path, leaf in paths}
