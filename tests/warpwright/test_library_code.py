@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from torch import nn
 import warpwright
 from tests.warpwright.fake_api import FakeApi
 from warpwright.library.errors import NotPortable
+from warpwright.library.loading import kernel_path
 from warpwright.library.problems import Portable, arguments_of, bind, portable, signature_of
 from warpwright.library.verifying import verify
 
@@ -60,6 +63,24 @@ def binds_names(x: torch.Tensor) -> torch.Tensor:
         case (rows, *rest):
             return y * rows * len(rest)
     return y
+
+
+EPS = 1e-5
+
+
+def with_default(x: torch.Tensor, eps: float = EPS, *, dim: int | None = -1) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(dim, keepdim=True) + eps)
+
+
+def scaled_by() -> list[Callable[..., Any]]:
+    made: list[Callable[..., Any]] = []
+    for factor in (2.0, 3.0):
+
+        def scaled(x: torch.Tensor, factor: float = factor) -> torch.Tensor:
+            return x * factor
+
+        made.append(scaled)
+    return made
 
 
 class Base(nn.Module):
@@ -134,6 +155,7 @@ class Named(nn.Module):
         (small_float, X.to(torch.float8_e4m3fn)),
         (imports_within, X),
         (binds_names, X),
+        (scaled_by()[0], X),
         (Derived(), X),
         (Further(), X),
         (Both(), X),
@@ -145,6 +167,14 @@ class Named(nn.Module):
 def test_code_as_people_write_it_becomes_a_file_that_answers_alike(target: Callable[..., Any], inputs: Any) -> None:
     """The file is run beside the original while it is made."""
     assert "class Model(" in problem_of(target, inputs).source
+
+
+def test_defaults_are_those_of_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name that a default was written with has another value now, by less than a comparison sees."""
+    monkeypatch.setattr("tests.warpwright.test_library_code.EPS", 1e-6)
+    problem = problem_of(with_default, X)
+    assert "def with_default(x, eps=1e-05, *, dim=-1)" in problem.source
+    assert problem.baked == ()
 
 
 def imports_foreign(x: torch.Tensor) -> torch.Tensor:
@@ -205,6 +235,12 @@ def test_trying_a_module_leaves_its_buffers_as_they_were() -> None:
     assert math.isclose(float(module.calls), 0.0)
 
 
+ZEROS = """
+import torch
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.zeros_like(x)
+"""
 NAMED = """
 import torch
 class ModelNew(torch.nn.Module):
@@ -234,3 +270,24 @@ def test_settings_that_the_judge_does_not_have_are_refused(api: FakeApi) -> None
         refused("the default dtype is torch.bfloat16")
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_the_decorator_can_be_compiled_and_exported(tmp_path: Path) -> None:
+    """Nothing is looked up meanwhile, when tensors have no values; a champion that is known already is used."""
+    compiling = {"fullgraph": True, "backend": "eager"}
+    decorated = warpwright.kernel(with_default, data=tmp_path)
+
+    class Part(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return decorated(x)  # type: ignore[no-any-return]  # as the function, which a module's attribute hides
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", warpwright.OptimizeWarning)
+        torch.testing.assert_close(torch.compile(decorated, **compiling)(X), with_default(X))
+        torch.testing.assert_close(torch.export.export(Part(), (X,)).module()(X), with_default(X))
+    key = portable(with_default, bind(signature_of(with_default), (X,), {})).key
+    kernel_path(key, "cpu", tmp_path).parent.mkdir()
+    kernel_path(key, "cpu", tmp_path).write_text(ZEROS, encoding="utf-8")
+    assert not decorated(X).any()
+    torch.compiler.reset()
+    assert not torch.compile(decorated, **compiling)(X).any()

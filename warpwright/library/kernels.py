@@ -17,6 +17,7 @@ from warpwright.cli.files import write_bytes
 from warpwright.errors import Refused, WarpwrightError
 from warpwright.library.baked import Baked, all_hold
 from warpwright.library.errors import NotPortable, OptimizeWarning
+from warpwright.library.literals import torch
 from warpwright.library.loading import kernel_path, load_file
 from warpwright.library.problems import Call, Portable, bind, code_of, portable, signature_of
 from warpwright.stack.data_folder import DataFolder
@@ -56,7 +57,8 @@ def _dispatcher(target: Callable[..., Any], *, server: str | None, data: Path | 
             form = (call.form, call.device.type)
         except (NotPortable, TypeError):
             return target(*args, **kwargs)
-        if form not in known and len(known) < MOST_FORMS:
+        looks = form not in known and len(known) < MOST_FORMS
+        if looks and not torch().compiler.is_compiling():  # the tensors have no values then, and a file no place
             with lock:
                 if form not in known and len(known) < MOST_FORMS:
                     known[form] = _champion(target, call, server, data)

@@ -166,7 +166,10 @@ class Sources:
 
 
 def function_node(function: FunctionType) -> ast.FunctionDef:
-    """Return a function's definition without decorators, annotations and docstring. Raises NotPortable."""
+    """Return a function's definition without decorators, annotations and docstring. Raises NotPortable.
+
+    Plain defaults are the values that they were when it was defined: their names may mean something else by now.
+    """
     name = getattr(function, "__qualname__", str(function))
     try:
         text = textwrap.dedent(inspect.getsource(function))
@@ -178,7 +181,16 @@ def function_node(function: FunctionType) -> ast.FunctionDef:
     if not isinstance(node, ast.FunctionDef):
         raise NotPortable(f"{name!r} is no plain def: give it a def of its own")
     node.decorator_list = []
+    given, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+    node.args.defaults = [_as_it_was(*one) for one in zip(node.args.defaults, given, strict=True)]
+    pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    node.args.kw_defaults = [text and _as_it_was(text, named.get(one.arg)) for one, text in pairs]
     return _Bare().visit(node)  # type: ignore[no-any-return]  # a transformer's visit is untyped
+
+
+def _as_it_was(default: ast.expr, value: Any) -> ast.expr:
+    text = literal(value)
+    return default if text is None else ast.parse(text, mode="eval").body
 
 
 class _Bare(ast.NodeTransformer):
