@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import runpy
 from pathlib import Path
@@ -377,3 +378,36 @@ def test_calls_under_another_default_dtype_are_refused(tmp_path: Path, capfd: py
     finally:
         torch.set_default_dtype(torch.float32)
     assert "it runs under the default dtype torch.bfloat16" in capfd.readouterr().err
+
+
+def test_a_copy_of_a_model_runs_kernels_on_its_own_weights(tmp_path: Path) -> None:
+    module, x = Tied().eval(), torch.randn(2, 16)
+    assert captured(module, tmp_path) == 0
+    assert put_back(module, tmp_path, "tied") == [("", "tied")]
+    with torch.no_grad():
+        before, copied = module(x), copy.deepcopy(module)
+        copied.first.weight.mul_(3)
+        made = copied(x)
+        assert vars(copied)["forward"] is not vars(module)["forward"]
+        del copied.forward
+        torch.testing.assert_close(made, copied(x))
+        torch.testing.assert_close(module(x), before)
+
+
+def test_a_forward_that_was_put_in_before_answers_other_calls_and_comes_back(tmp_path: Path) -> None:
+    """Other tools replace the forward of instances, too."""
+    module, x = torch.nn.Linear(16, 16).eval(), torch.randn(2, 16)
+    assert captured(module, tmp_path) == 0
+
+    def patched(given: torch.Tensor) -> torch.Tensor:
+        return given * 0
+
+    module.forward = patched  # type: ignore[method-assign]
+    for _ in range(2):
+        assert put_back(module, tmp_path, "linear") == [("", "linear")]
+    with torch.no_grad():
+        assert module(x).any()
+        assert not module(x[:1]).any()
+        runpy.run_path(str(tmp_path / "put_back.py"))["undo"](module)
+        assert not module(x).any()
+    assert module.forward is patched
