@@ -140,6 +140,16 @@ def test_operators_of_backendbench_get_their_traced_arguments(tmp_path: Path) ->
     )
 
 
+def test_counts_in_json_lines_are_weights_as_tables_write_them(tmp_path: Path) -> None:
+    """A column with gaps holds 5.0, and 5 may be text; a row without a count counts once."""
+    path = tmp_path / "traces.jsonl"
+    counts: tuple[Any, ...] = (5.0, "7", 3, None, float("nan"))
+    rows = [{"op_name": "aten.relu.default", "args": f"((T([{n + 2}], f32),), {{}})", "count": count}
+            for n, count in enumerate(counts)]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert [one.weight for one in read(str(path))[1].workloads] == [7.0, 5.0, 3.0, 1.0, 1.0]
+
+
 UNCHECKED = forms.REFERENCE.partition("check_impl")[0]
 CASES: list[tuple[Callable[..., Path], dict[str, Any], str]] = [
     (forms.kernelbench, {"text": "def get_inputs():\n    return []\n"}, "has no Model, get_init_inputs"),

@@ -78,7 +78,12 @@ def _rows(path: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def _whole(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 1
+    """Return a count, which tables with gaps write as 5.0 and some as text; 1 where there is none."""
+    try:
+        count = float(value)
+    except (TypeError, ValueError):
+        return 1
+    return int(count) if count >= 1 and count.is_integer() else 1
 
 
 def read(trace: Trace, most: int) -> Imported:
