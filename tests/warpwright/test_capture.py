@@ -411,3 +411,23 @@ def test_a_forward_that_was_put_in_before_answers_other_calls_and_comes_back(tmp
         runpy.run_path(str(tmp_path / "put_back.py"))["undo"](module)
         assert not module(x).any()
     assert module.forward is patched
+
+
+def test_hooks_within_a_part_and_autocast_are_the_modules_own(tmp_path: Path) -> None:
+    """A kernel calls no hook of a module within, and was made for the dtypes of calls without autocast."""
+    module, x, seen = Tied().eval(), torch.randn(2, 16), list[torch.Tensor]()
+    assert captured(module, tmp_path) == 0
+    text = (tmp_path / "tied.py").read_text(encoding="utf-8").replace("        return ", "        return 0 * ")
+    (tmp_path / "tied.py").write_text(text, encoding="utf-8")  # a kernel that can be told from the module
+    assert put_back(module, tmp_path, "tied") == [("", "tied")]
+    with torch.no_grad():
+        assert not module(x).any()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert module(x).any()
+        handle = module.second.register_forward_hook(lambda inner, args, output: seen.append(output))
+        assert module(x).any()
+        assert len(seen) == 1
+        handle.remove()
+        module.register_forward_hook(lambda inner, args, output: seen.append(output))
+        assert not module(x).any()
+        assert len(seen) == 2
