@@ -60,6 +60,12 @@ def test_kernelbench_files_stay_as_they_are_and_tell_their_commit(tmp_path: Path
 
 
 @pytest.mark.compiles
+def test_batch_norms_are_found_under_their_own_names(tmp_path: Path) -> None:
+    """They decide on the mode: `from torch.nn import BatchNorm1d` is another way to write them."""
+    text = forms.KERNELBENCH.rstrip() + "\n\n\nfrom torch.nn import BatchNorm1d\n\nNORM = BatchNorm1d(4)\n"
+    assert read(str(forms.kernelbench(tmp_path, text=text)))[1].train
+
+
 def test_gpu_mode_folders_become_problems_without_being_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made, problem = read(str(forms.gpumode(tmp_path)))
