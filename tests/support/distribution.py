@@ -18,8 +18,9 @@ from xdist.scheduler import LoadFileScheduling
 _ROOT = Path(__file__).parents[2]
 _JUDGES = re.compile(r"^def \w+\((.*, )?judge[,:)]|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
 _SCRIPTS = re.compile(r"^from tests\.support import.*\bscripts\b|^from tests\.synthesis\.interpreter\b", re.MULTILINE)
-_FIRST_JUDGE = ("tests/adversarial/", "tests/evaluator/stages/")
-"""Half of the judging, by processor time."""
+_STAGES = "tests/evaluator/stages/test_"
+_FIRST_JUDGE = ("tests/adversarial/", *(f"{_STAGES}{name}" for name in ("admit", "baseline", "confirm")))
+"""Half of the judging, by time: the stages beside these are in the other half."""
 _CAGES = "tests/evaluator/cage/"  # whose children come from a judge's pool, and are not timed
 _LONGEST_FIRST = ("e2e", "browser", "take_home", "workers", "synthesis", "service", "db")
 """Suites with long files: these start early, or one of them runs alone in the end."""
