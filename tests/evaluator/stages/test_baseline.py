@@ -46,6 +46,13 @@ def ending(judge: Judge, one: Problem) -> Iterator[Problem]:
         judge.session.forget(one)
 
 
+@pytest.fixture
+def long_look(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a look take more pairs, and go on until it has decided: other tests disturb some of them."""
+    longer = replace(judge.protocol.look, least_pairs=6, most_pairs=16)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, look=longer))
+
+
 def until_whole(judge: Judge, one: Problem, report: BaselineReport) -> BaselineReport:
     for _ in range(400):
         report = baseline_so_far(judge, one, report, patient=True)
@@ -141,7 +148,8 @@ def test_cases_are_prepared_ahead_once(judge: Judge) -> None:
     assert not judge.check_stage.prepare_ahead(one)
 
 
-@pytest.mark.clock  # a look is so short that a busy machine may leave it undecided
+@pytest.mark.clock
+@pytest.mark.usefixtures("long_look")
 def test_what_is_clearly_slower_ends_after_a_look(judge: Judge) -> None:
     one = problem()
     early = replace(eager_only(judge, one), pending=("compile",))
@@ -157,7 +165,8 @@ def test_what_is_clearly_slower_ends_after_a_look(judge: Judge) -> None:
     assert list(found.evidence["correctness"]["checked_calls"]) == ["small"]
 
 
-@pytest.mark.clock  # a look is so short that a busy machine may leave it undecided
+@pytest.mark.clock
+@pytest.mark.usefixtures("long_look")
 def test_what_is_clearly_slower_than_the_best_so_far_ends_after_a_look(judge: Judge) -> None:
     one = problem()
     baseline = eager_only(judge, one)
@@ -168,7 +177,8 @@ def test_what_is_clearly_slower_than_the_best_so_far_ends_after_a_look(judge: Ju
     assert found.reason.endswith("the fastest baseline; the best so far has 1000.00x")
 
 
-@pytest.mark.clock  # a look is so short that a busy machine may leave it undecided
+@pytest.mark.clock
+@pytest.mark.usefixtures("long_look")
 def test_a_best_that_is_slower_than_the_baseline_is_told_as_it_is(judge: Judge) -> None:
     one = problem()
     best = {workload.name: 0.77 for workload in one.workloads}
