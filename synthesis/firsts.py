@@ -11,6 +11,7 @@ CPU_FIRSTS: tuple[Configuration, ...] = (
     {"VECTOR": 16, "UNROLL": 2},
     {"UNROLL": 2},
     {"VECTOR": 16, "STREAM_STORES": 1},
+    {"VECTOR": 16, "STRIP": 512},
     {"STREAM_STORES": 1},
     {"PREFETCH": 2048},
 )

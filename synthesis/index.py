@@ -21,10 +21,16 @@ class Cut(Unsupported):
 
 
 class Space:
-    """The loops of a kernel: a variable per outer dimension, and one (`j`, after collapsing) along the row."""
+    """The loops of a kernel: a variable per outer dimension, and one (`j`, after collapsing) along the row.
 
-    def __init__(self, outer: Sequence[Size], inner: Sequence[Size], one: Size) -> None:
+    `order` says which dimension each of them is, outer ones first, where the rows are not along the last ones.
+    """
+
+    def __init__(
+        self, outer: Sequence[Size], inner: Sequence[Size], one: Size, order: Sequence[int] | None = None
+    ) -> None:
         self.one = one
+        self.order = tuple(range(len(outer) + len(inner))) if order is None else tuple(order)
         self.zero = one - 1
         self.outer, self.inner = tuple(outer), tuple(inner)
         self.extents: dict[str, Size] = {}
@@ -43,8 +49,19 @@ class Space:
         return self.outer_index + self.inner_index
 
     @property
+    def whole_shape(self) -> tuple[Size, ...]:
+        """The shape of what is gone over, its dimensions in the order in which they are in memory."""
+        sizes = dict(zip(self.order, self.outer + self.inner, strict=True))
+        return tuple(sizes[d] for d in range(len(self.order)))
+
+    @property
+    def whole_index(self) -> Index:
+        places = dict(zip(self.order, self.index, strict=True))
+        return tuple(places[d] for d in range(len(self.order)))
+
+    @property
     def key(self) -> tuple[tuple[int, ...], ...]:
-        return (*tuple(s.values for s in self.outer), (-1,), *tuple(s.values for s in self.inner))
+        return (self.order, *(s.values for s in self.outer), (-1,), *(s.values for s in self.inner))
 
 
 class SegmentSpace(Space):
@@ -52,6 +69,7 @@ class SegmentSpace(Space):
 
     def __init__(self, outer: Sequence[Size], segments: Size, length: Size, one: Size) -> None:
         super().__init__(outer, (), one)
+        self.order = tuple(range(len(outer) + 2))
         self.inner = (segments, length)
         self.inner_index = (self._variable(SEGMENT, segments), self._variable(INNER, length))
 

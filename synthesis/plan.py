@@ -6,7 +6,7 @@ needs them. Everything else is computed inside the kernels that use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from synthesis.errors import Unsupported
@@ -122,7 +122,7 @@ class Planner:
             for group in groups:
                 space = group[0].space
                 same = root.space.key == space.key
-                fits = not root.space.inner and [s.values for s in space.outer + space.inner] == shape
+                fits = not root.space.inner and [s.values for s in space.whole_shape] == shape
                 if same or fits:
                     group.append(root)
                     break
@@ -135,11 +135,7 @@ class Planner:
         stage = self.stage(group[0].node)
         inside = {id(r.node) for r in group}
 
-        def stored(node: Node) -> bool:
-            ready = id(node) in self.required and id(node) not in inside
-            return ready and (id(node) in self.barriers or self.stage(node) < stage)
-
-        evaluator = Evaluator(space, Table(), stored)
+        evaluator = self._evaluator(space, stage, inside)
         stores = []
         for root in group:
             try:
@@ -164,6 +160,10 @@ class Planner:
         shape = reduction.inputs[0].shape
         split = len(shape) - reduction.data
         space = self._segmented(reduction) or Space(shape[:split], shape[split:], self.one)
+        source = reduction.inputs[0]
+        if source.kind == "view" and source.fn == "permute":
+            moved = Space(shape[:split], shape[split:], self.one, source.data)
+            space = moved if self._suits(node, moved) else space
         try:
             self._index(node, space)
         except Unsupported:
@@ -171,6 +171,23 @@ class Planner:
                 raise
             raise Cut(reduction) from None
         return space
+
+    def _suits(self, node: Node, space: Space) -> bool:
+        """Return whether a root and its reduction are computed in the same loops."""
+        try:
+            self._evaluator(space, self.stage(node), {id(node)}).at(node, self._index(node, space))
+        except Unsupported:
+            return False
+        return True
+
+    def _evaluator(self, space: Space, stage: int, inside: Set[int]) -> Evaluator:
+        """Return an Evaluator for a kernel of a stage, which computes the nodes whose ids are `inside`."""
+
+        def stored(node: Node) -> bool:
+            ready = id(node) in self.required and id(node) not in inside
+            return ready and (id(node) in self.barriers or self.stage(node) < stage)
+
+        return Evaluator(space, Table(), stored)
 
     def _segmented(self, reduction: Node) -> Space | None:
         """Return the loops over rows and their segments, where `reduction` is over segments of rows that something
@@ -198,7 +215,7 @@ class Planner:
 
     def _index(self, node: Node, space: Space) -> Index:
         """Return where a root's elements are in the loops. Raise Unsupported."""
-        places = [(space.outer + space.inner, space.index), (space.outer, space.outer_index)]
+        places = [(space.whole_shape, space.whole_index), (space.outer, space.outer_index)]
         if isinstance(space, SegmentSpace):
             places.insert(1, (space.outer + space.inner[:1], space.segment_index))
         for shape, index in places:
@@ -212,7 +229,7 @@ class Planner:
             return tuple(zero if s.equals(1) else next(rest) for s in node.shape)
         if product(node.shape, self.one) == product(space.outer + space.inner, self.one):
             joined = Evaluator(space, Table(), lambda _: False)
-            return joined.reshaped(space.outer + space.inner, node.shape, space.index)
+            return joined.reshaped(space.whole_shape, node.shape, space.whole_index)
         raise Unsupported(f"{node.name} does not fit the loops of its reduction")
 
 

@@ -58,7 +58,7 @@ def _cpp(
     processor: Processor, keep: bool, title: str, passes: str = "", *, parallel: bool = False, products: bool = False
 ) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        program = read_program(graphs, without)
+        program = read_program(graphs, without, across=True)
         stored = write_out_products(program) if products else []
         if products and not stored:
             raise Unsupported("no products of few rows")

@@ -3,12 +3,22 @@ among threads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, replace
 
 from synthesis.cpp.cat import find_breaks
 from synthesis.cpp.jam import COLUMNS, Jam, find_jam, several, shifts_of, unroll
 from synthesis.cpp.processor import Processor
 from synthesis.cpp.row import TYPES, Slot, Writer
+from synthesis.cpp.strip import (
+    Strips,
+    StripWriter,
+    find_strips,
+    is_dense_strip,
+    open_slots,
+    widths,
+    write_strip_pass,
+)
 from synthesis.cpp.sweep import Pass, is_dense_float, write_sweep
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
@@ -28,6 +38,7 @@ class CppKernel:
     sizes: list[str]
     kept: bool
     parallel: bool  # its last argument is the number of threads
+    widths: list[int]  # rows of a strip, the first guess first; none where rows are gone over alone
 
 
 def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
@@ -47,11 +58,10 @@ def _needs(kernel: Kernel, phase: int) -> tuple[list[Expr], list[Store]]:
     return reductions, [s for s in kernel.stores if s.full and s.value.phase == phase]
 
 
-def _assign_slots(w: Writer) -> None:
-    """Decide which values of earlier passes are kept rather than computed again."""
+def _assign_slots(w: Writer, dense: list[Store], place: str) -> None:
+    """Decide which values of earlier passes are kept rather than computed again, perhaps in a place of `dense`."""
     kernel = w.kernel
-    stored = {s.value.number: s for s in kernel.stores if s.full and is_dense_float(s)}
-    free = [s for s in kernel.stores if s.full and is_dense_float(s)]
+    stored, free = {s.value.number: s for s in dense}, list(dense)
     scratch = 0
     for phase in range(1, kernel.passes):
         reductions, stores = _needs(kernel, phase)
@@ -62,7 +72,7 @@ def _assign_slots(w: Writer) -> None:
             if number in w.slots or expr.type != "f" or expr.op == "cat":
                 continue
             if number in stored:
-                w.slots[number] = Slot(f"{stored[number].node.name}_row", stored[number].node.name, -1)
+                w.slots[number] = Slot(f"{stored[number].node.name}_{place}", stored[number].node.name, -1)
             elif w.keep and expr.costly:
                 later = next(
                     (
@@ -86,10 +96,14 @@ def write_kernel(kernel: Kernel, processor: Processor, *, keep: bool, parallel: 
     for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
         if node.dtype not in TYPES:
             raise Unsupported(f"{node.dtype} in C++")
+    if (strips := find_strips(kernel)) is not None:
+        with contextlib.suppress(Unsupported):
+            written = _write_strips(kernel, strips, keep=keep, parallel=parallel)
+            return replace(written, widths=widths(kernel, strips, processor.threads if parallel else 1))
     if (jam := find_jam(kernel, processor.sums)) is not None:
         return _write_jammed(kernel, jam, parallel=parallel)
     w = _writer(kernel, keep)
-    _assign_slots(w)
+    _assign_slots(w, [s for s in kernel.stores if s.full and is_dense_float(s)], "row")
     scratches = [s for s in w.slots.values() if s.index >= 0]
     _open_rows(w, len(scratches), parallel=parallel)
     for store in kernel.stores:
@@ -116,11 +130,16 @@ def write_kernel(kernel: Kernel, processor: Processor, *, keep: bool, parallel: 
 
 def _writer(kernel: Kernel, keep: bool, unroll: int = 0) -> Writer:
     w = Writer(kernel, keep, unroll=unroll)
+    _reserve(w, "row")
+    return w
+
+
+def _reserve(w: Writer, place: str) -> None:
+    kernel = w.kernel
     w.used |= {n.name for n in kernel.loads()} | {"n", "j", "m", "u", "threads", *kernel.symbols()}
     w.used |= {v for v, _ in kernel.outer}
     for store in kernel.stores:
-        w.used |= {store.node.name, f"{store.node.name}_row"}
-    return w
+        w.used |= {store.node.name, f"{store.node.name}_{place}"}
 
 
 def _closed(kernel: Kernel, lines: list[str], pieces: set[str], *, kept: bool) -> CppKernel:
@@ -133,7 +152,45 @@ def _closed(kernel: Kernel, lines: list[str], pieces: set[str], *, kept: bool) -
     parameters += ["int threads"] if shared else []
     head = f'extern "C" void {kernel.name}({", ".join(parameters)}) {{'
     text = "\n".join([head, *("  " + line for line in lines), "}"])
-    return CppKernel(kernel.name, text, pieces, kernel.loads(), outputs, kernel.symbols(), kept, shared)
+    return CppKernel(kernel.name, text, pieces, kernel.loads(), outputs, kernel.symbols(), kept, shared, [])
+
+
+def _write_strips(kernel: Kernel, strips: Strips, *, keep: bool, parallel: bool) -> CppKernel:
+    """Write a kernel that goes over strips of rows. Raise Unsupported."""
+    lane, rows = strips.lane
+    w = StripWriter(kernel, keep, lane=lane)
+    _reserve(w, "strip")
+    w.used |= {"i", "first", "width", "widest", "memory"}
+    full = [s for s in kernel.stores if s.full]
+    _assign_slots(w, [s for s in full if is_dense_strip(s, lane)], "strip")
+    scratches = sum(slot.index >= 0 for slot in w.slots.values())
+    w.emit(f"const int64_t n = {kernel.length.text('/')};")
+    if parallel:
+        w.emit("#pragma omp parallel num_threads(threads)")
+        w.emit("{")
+    if scratches:
+        w.pieces.add("scratch")
+        w.emit(f"const int64_t widest = std::min<int64_t>(STRIP, {rows.text('/')});")
+        w.emit(f"float* const memory = scratch({f'{scratches} * ' if scratches > 1 else ''}n * widest);")
+    if parallel:
+        w.emit(f"#pragma omp for collapse({len(kernel.outer)}) schedule(static)")
+    for variable, extent in strips.apart:
+        _open_loop(w, f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+    _open_loop(w, f"for (int64_t first = 0; first < {rows.text('/')}; first += STRIP) {{")
+    w.pieces.add("algorithm")
+    w.emit(f"const int64_t width = std::min<int64_t>(STRIP, {rows.text('/')} - first);")
+    open_slots(w, full)
+    for phase in range(kernel.passes):
+        if (over := _pass_of(w, phase)) is not None:
+            write_strip_pass(w, over)
+    w.write_rows([s for s in kernel.stores if not s.full])
+    for _ in kernel.outer:
+        _close_loop(w)
+    if any(is_dense_strip(s, lane) for s in full):
+        w.emit("stores_done();")
+    if parallel:
+        w.emit("}")
+    return _closed(kernel, w.lines, w.pieces, kept=bool(scratches))
 
 
 def _write_jammed(kernel: Kernel, jam: Jam, *, parallel: bool) -> CppKernel:
@@ -213,23 +270,28 @@ def _open_rows(w: Writer, scratches: int, *, parallel: bool) -> None:
         w.indent += "  "
 
 
-def _write_pass(w: Writer, phase: int) -> None:
+def _pass_of(w: Writer, phase: int) -> Pass | None:
+    """Return what a pass computes, if anything."""
     kernel = w.kernel
     reductions, stores = _needs(kernel, phase)
     kept = [e for e in kernel.exprs() if e.number in w.slots and e.phase == phase and w.slots[e.number].index >= 0]
-    if not reductions and not stores:
+    return Pass(phase, reductions, stores, kept) if reductions or stores else None
+
+
+def _write_pass(w: Writer, phase: int) -> None:
+    kernel, over = w.kernel, _pass_of(w, phase)
+    if over is None:
         return
-    over = Pass(phase, reductions, stores, kept)
     cut = any(_uses_cat(value, w, phase) for value in over.values)
     over.breaks = find_breaks(kernel, kernel.exprs()) if cut else [kernel.one - 1, kernel.length]
     for segment in over.segments:
         for value in over.values:
             w.prepare(value, set(), phase, segment, over.breaks)
-    for reduction in reductions:
+    for reduction in over.reductions:
         _write_accumulator(w, reduction)
     for segment in over.segments:
         write_sweep(w, over, segment)
-    for reduction in reductions:
+    for reduction in over.reductions:
         if reduction.data != "sum":
             name = w.names[reduction.number]
             w.emit(f"const double {name} = {name}_part.fold();")

@@ -17,10 +17,8 @@ from synthesis.reference import model_parts
 from synthesis.shares import library_calls, told
 
 SHORT_ROW = 64  # elements
-TUNABLES: dict[str, list[int]] = {
-    "STREAM_STORES": [0, 1],
-    "PREFETCH": [0, 512, 2048, 8192],
-}
+STREAM_STORES = [0, 1]
+PREFETCH = [0, 512, 2048, 8192]  # bytes
 
 
 def write_module(
@@ -49,18 +47,27 @@ def write_module(
             calls.add(id(step))
             host.call(step)
     host.results()
-    tunables = {"VECTOR": processor.vectors, "UNROLL": _unroll(plan), **TUNABLES}
+    rows = [s for s, k in zip(_kernels(plan), kernels, strict=True) if not k.widths]
+    tunables = {"VECTOR": processor.vectors, "UNROLL": _unroll(rows), "STREAM_STORES": STREAM_STORES}
+    if any("load_ahead" in k.pieces for k in kernels):
+        tunables["PREFETCH"] = PREFETCH
     if any(k.kept for k in kernels):
         tunables["KEEP_IN_OUTPUT"] = [0, 1]
+    if wanted := [k.widths for k in kernels if k.widths]:
+        tunables["STRIP"] = min(wanted)
     config = {name: values[0] for name, values in tunables.items()}
-    several = any(k.kept for k in kernels) if keep else any(s.passes > 1 for s in plan.steps if isinstance(s, Kernel))
+    several = any(k.kept for k in kernels) if keep else any(s.passes > 1 for s in _kernels(plan))
     title = f"{title}; {passes}." if passes and several else f"{title}."
     return _render(program, plan, host, kernels, tunables, config, title)
 
 
-def _unroll(plan: Plan) -> list[int]:
+def _kernels(plan: Plan) -> list[Kernel]:
+    return [s for s in plan.steps if isinstance(s, Kernel)]
+
+
+def _unroll(kernels: Sequence[Kernel]) -> list[int]:
     """Return how many vectors to take at a time, the first guess first: one where rows with reductions are short."""
-    rows = [s for s in plan.steps if isinstance(s, Kernel) and any(e.op == "reduce" for e in s.exprs())]
+    rows = [k for k in kernels if any(e.op == "reduce" for e in k.exprs())]
     short = rows and all(n < SHORT_ROW for kernel in rows for n in kernel.length.values)
     return [1, 4, 2, 8] if short else [4, 1, 2, 8]
 

@@ -8,6 +8,8 @@ Cephes (S. Moshier: log, tanh, sine, expm1's range) and N. Juffa (erf). Only wha
 
 from __future__ import annotations
 
+from synthesis.cpp.strip_pieces import STRIP_PIECES
+
 CORE = r"""
 #include <cmath>
 #include <cstdint>
@@ -62,11 +64,6 @@ INLINE void store(Tail t, float* p, V v) { _mm256_maskstore_ps(p, (__m256i)lanes
 INLINE V load(Tail t, const float* p) { V v{}; for (int i = 0; i < t.count; ++i) v[i] = p[i]; return v; }
 INLINE void store(Tail t, float* p, V v) { for (int i = 0; i < t.count; ++i) p[i] = v[i]; }
 #endif
-INLINE V load_ahead(Whole m, const float* p) {                         // with a hint to fetch what lies PREFETCH bytes on
-  if constexpr (PREFETCH > 0) __builtin_prefetch((const char*)p + PREFETCH);
-  return load(m, p);
-}
-INLINE V load_ahead(Tail t, const float* p) { return load(t, p); }
 template <class T> INLINE void stream(T m, float* p, V v) { store(m, p, v); }
 #if defined(__AVX__)
 INLINE void stream(Whole m, float* p, V v) {                           // past the caches, where aligned
@@ -98,7 +95,15 @@ template <int N = UNROLL, class F> INLINE void sweep(int64_t begin, int64_t end,
 }
 """
 
-PIECES: dict[str, tuple[tuple[str, ...], str]] = {
+PIECES: dict[str, tuple[tuple[str, ...], str]] = STRIP_PIECES | {
+    "load_ahead": (
+        (),
+        """INLINE V load_ahead(Whole m, const float* p) {                         // with a hint to fetch what lies PREFETCH bytes on
+  if constexpr (PREFETCH > 0) __builtin_prefetch((const char*)p + PREFETCH);
+  return load(m, p);
+}
+INLINE V load_ahead(Tail t, const float* p) { return load(t, p); }""",
+    ),
     "select": (
         (),
         "INLINE V select(M m, V a, V b) { return m ? a : b; }\nINLINE M select(M m, M a, M b) { return m ? a : b; }",

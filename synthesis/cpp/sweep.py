@@ -162,7 +162,9 @@ class Sweep:
             self.writer.pieces.add("strided")
             return f"strided(m, {pointer} + j * ({step.text('/')}), {step.text('/')})"
         if node.dtype == "float32":
-            return f"{'load_ahead' if offset.without(INNER).terms else 'load'}(m, {pointer} + j)"
+            load = "load_ahead" if offset.without(INNER).terms else "load"
+            self.writer.pieces |= {load} - {"load"}
+            return f"{load}(m, {pointer} + j)"
         piece = "load_bool" if node.dtype == "bool" else "load_int"
         self.writer.pieces.add(piece)
         return f"{piece}(m, {pointer} + j)"

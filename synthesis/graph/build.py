@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from synthesis.errors import Unsupported
 from synthesis.graph.integers import Ranges
@@ -17,11 +17,13 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "not", "and
 class Builder:
     """Makes nodes with unique names. `origin` (the aten operation at hand) is noted on each.
 
-    Raises Unsupported for integers that kernels would get wrong.
+    With `across`, reductions may be over any dimensions, else over the last ones. Raises Unsupported for integers that
+    kernels would get wrong.
     """
 
-    def __init__(self, one: Size, *, wide: bool = False) -> None:
+    def __init__(self, one: Size, *, wide: bool = False, across: bool = False) -> None:
         self.one = one
+        self.across = across
         self.origin = ""
         self.ranges = Ranges(wide=wide)
         self._used: dict[str, int] = {}
@@ -72,7 +74,10 @@ class Builder:
         return tuple(result)
 
     def reduce(self, fn: str, x: Node, dims: Sequence[int], *, keep: bool) -> Node:
-        """Reduce over `dims`, which must be the last ones (dimensions of size 1 aside). Raise Unsupported."""
+        """Reduce over `dims`. Others than the last are moved there (`across`), one run of neighbours after the other.
+
+        Raise Unsupported. Dimensions of size 1 are no obstacle.
+        """
         wanted = {d % x.rank for d in dims} if x.rank else set()
         dtype = x.dtype if fn in ("max", "min", "peak") or x.dtype in FLOATS else "int64"
         shape = tuple(s for d, s in enumerate(x.shape) if d not in wanted)
@@ -81,13 +86,32 @@ class Builder:
         if all(x.shape[d].equals(1) for d in wanted):  # one element each: there is no row to go over
             same = dtype == x.dtype and shape != x.shape  # else a tensor of its own, which may be changed in place
             return self.reshape(x if same else self.pointwise("cast", x, dtype=dtype), shape)
-        first = min(wanted)
-        if any(d not in wanted and not x.shape[d].equals(1) for d in range(first, x.rank)):
+        self.ranges.check_reduction(fn, x, self.count(x, sorted(wanted)))
+        run = self._last_run(x, wanted)
+        apart = sorted(wanted - set(run))
+        if not self.across and (apart or run[-1] < x.rank - 1):
             raise Unsupported("a reduction that is not over the last dimensions")
-        self.ranges.check_reduction(fn, x, product(x.shape[first:], self.one))
-        kept = x.shape[:first]
-        reduced = Node(self.name(fn), "reduce", fn, (x,), kept, dtype, x.rank - first, origin=self.origin)
+        if apart:
+            inner = self.reduce(fn, x, run, keep=True)
+            return self.reshape(self.reduce(fn, inner, apart, keep=True), shape)
+        moved = self.permute(x, [d for d in range(x.rank) if d not in run] + run)
+        kept = moved.shape[: x.rank - len(run)]
+        reduced = Node(self.name(fn), "reduce", fn, (moved,), kept, dtype, len(run), origin=self.origin)
         return self.reshape(reduced, shape)
+
+    def _last_run(self, x: Node, wanted: Set[int]) -> list[int]:
+        """Return the last neighbours among the wanted dimensions, with those of size 1 between and behind them."""
+        run: list[int] = []
+        for d in range(x.rank - 1, -1, -1):
+            if d in wanted or x.shape[d].equals(1):
+                run.insert(0, d)
+            elif any(r in wanted and not x.shape[r].equals(1) for r in run):
+                break
+            else:
+                run = []
+        while run[0] not in wanted:
+            del run[0]
+        return run
 
     def count(self, x: Node, dims: Sequence[int]) -> Size:
         return product((x.shape[d % x.rank] for d in dims), self.one)

@@ -24,10 +24,17 @@ MISSING = object()  # a result that the rule does not compute
 class Decomposer:
     """Turns the nodes of unified graphs into primitive ones, in order."""
 
-    def __init__(self, graphs: Sequence[Graph], rules: Mapping[str, Callable[..., Any]], *, wide: bool = False) -> None:
+    def __init__(
+        self,
+        graphs: Sequence[Graph],
+        rules: Mapping[str, Callable[..., Any]],
+        *,
+        wide: bool = False,
+        across: bool = False,
+    ) -> None:
         self.rules = rules
         self.unifier = Unifier(graphs)
-        self.build = Builder(self.unifier.one, wide=wide)
+        self.build = Builder(self.unifier.one, wide=wide, across=across)
         self.build.reserve(RESERVED | set(self.unifier.symbols))
         self.env: dict[str, Any] = {}
         self.heads: list[Node] = []

@@ -9,16 +9,22 @@ from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import Program
 from synthesis.rules import RULES
 
+ACROSS = "reductions over other dimensions than the last"
 # Rules to leave out, step by step, where no kernel can be written with them: their operations stay library calls.
 EXCLUDED_RULES: tuple[frozenset[str], ...] = (
     frozenset(),
+    frozenset({ACROSS}),
     frozenset({"cat", "concat", "stack"}),
-    frozenset({"cat", "concat", "stack", "gather", "cross_entropy_loss", "arange", "tril", "triu"}),
+    frozenset({"cat", "concat", "stack", "gather", "cross_entropy_loss", "arange", "tril", "triu", ACROSS}),
 )
 
 
-def read_program(graphs: Mapping[str, Graph], without: frozenset[str] = frozenset(), *, wide: bool = False) -> Program:
+def read_program(
+    graphs: Mapping[str, Graph], without: frozenset[str] = frozenset(), *, wide: bool = False, across: bool = False
+) -> Program:
     """Return the Program of these graphs (by workload, all of one reference). Operations in `without` stay library
-    calls; with `wide`, kernels compute with int64. Raise Unsupported."""
+    calls; with `wide`, kernels compute with int64; with `across`, they reduce over any dimensions. Raise Unsupported.
+    """
     rules = {name: rule for name, rule in RULES.items() if name not in without}
-    return Decomposer([graphs[name] for name in sorted(graphs)], rules, wide=wide).run()
+    across = across and ACROSS not in without
+    return Decomposer([graphs[name] for name in sorted(graphs)], rules, wide=wide, across=across).run()
