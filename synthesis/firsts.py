@@ -12,6 +12,7 @@ CPU_FIRSTS: tuple[Configuration, ...] = (
     {"UNROLL": 2},
     {"VECTOR": 16, "STREAM_STORES": 1},
     {"VECTOR": 16, "STRIP": 512},
+    {"VECTOR": 16, "STREAM_STORES": 1, "TILE": 16},
     {"STREAM_STORES": 1},
     {"PREFETCH": 2048},
 )

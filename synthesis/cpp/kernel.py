@@ -14,12 +14,13 @@ from synthesis.cpp.strip import (
     Strips,
     StripWriter,
     find_strips,
-    is_dense_strip,
+    is_float_strip,
     open_slots,
     widths,
     write_strip_pass,
 )
 from synthesis.cpp.sweep import Pass, is_dense_float, write_sweep
+from synthesis.cpp.tile import Tiles, fill_tiles, find_tiles, open_tiles
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import Node
@@ -39,6 +40,7 @@ class CppKernel:
     kept: bool
     parallel: bool  # its last argument is the number of threads
     widths: list[int]  # rows of a strip, the first guess first; none where rows are gone over alone
+    tiled: bool = False
 
 
 def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
@@ -102,11 +104,30 @@ def write_kernel(kernel: Kernel, processor: Processor, *, keep: bool, parallel: 
             return replace(written, widths=widths(kernel, strips, processor.threads if parallel else 1))
     if (jam := find_jam(kernel, processor.sums)) is not None:
         return _write_jammed(kernel, jam, parallel=parallel)
+    if (tiles := find_tiles(kernel)) is not None:
+        return _write_tiled(kernel, tiles, keep=keep, parallel=parallel)
     w = _writer(kernel, keep)
-    _assign_slots(w, [s for s in kernel.stores if s.full and is_dense_float(s)], "row")
+    _assign_slots(w, _dense(kernel), "row")
     scratches = [s for s in w.slots.values() if s.index >= 0]
     _open_rows(w, len(scratches), parallel=parallel)
-    for store in kernel.stores:
+    _write_row(w, scratches)
+    for _ in kernel.outer:
+        w.indent = w.indent[:-2]
+        w.emit("}")
+    if _dense(kernel):
+        w.emit("stores_done();")
+    if parallel and kernel.outer:
+        w.emit("}")
+    return _closed(kernel, w.lines, w.pieces, kept=bool(scratches))
+
+
+def _dense(kernel: Kernel) -> list[Store]:
+    return [s for s in kernel.stores if is_dense_float(s)]
+
+
+def _write_row(w: Writer, scratches: list[Slot]) -> None:
+    """Emit what is done for one row."""
+    for store in w.kernel.stores:
         if store.full:
             kind = TYPES[store.node.dtype]
             w.emit(
@@ -118,14 +139,6 @@ def write_kernel(kernel: Kernel, processor: Processor, *, keep: bool, parallel: 
             f"float* const {slot.pointer} = {f'KEEP_IN_OUTPUT ? {slot.output}_row : {own}' if slot.output else own};"
         )
     _write_passes(w)
-    for _ in kernel.outer:
-        w.indent = w.indent[:-2]
-        w.emit("}")
-    if any(is_dense_float(s) for s in kernel.stores):
-        w.emit("stores_done();")
-    if parallel and kernel.outer:
-        w.emit("}")
-    return _closed(kernel, w.lines, w.pieces, kept=bool(scratches))
 
 
 def _writer(kernel: Kernel, keep: bool, unroll: int = 0) -> Writer:
@@ -162,7 +175,7 @@ def _write_strips(kernel: Kernel, strips: Strips, *, keep: bool, parallel: bool)
     _reserve(w, "strip")
     w.used |= {"i", "first", "width", "widest", "memory"}
     full = [s for s in kernel.stores if s.full]
-    _assign_slots(w, [s for s in full if is_dense_strip(s, lane)], "strip")
+    _assign_slots(w, [s for s in full if is_float_strip(s)], "strip")
     scratches = sum(slot.index >= 0 for slot in w.slots.values())
     w.emit(f"const int64_t n = {kernel.length.text('/')};")
     if parallel:
@@ -186,11 +199,51 @@ def _write_strips(kernel: Kernel, strips: Strips, *, keep: bool, parallel: bool)
     w.write_rows([s for s in kernel.stores if not s.full])
     for _ in kernel.outer:
         _close_loop(w)
-    if any(is_dense_strip(s, lane) for s in full):
+    if any(is_float_strip(s) for s in full):
         w.emit("stores_done();")
     if parallel:
         w.emit("}")
     return _closed(kernel, w.lines, w.pieces, kept=bool(scratches))
+
+
+def _write_tiled(kernel: Kernel, tiles: Tiles, *, keep: bool, parallel: bool) -> CppKernel:
+    """Write a kernel that transposes what lies across its rows, a tile of it or several rows at a time."""
+    lane, rows = tiles.lane
+    w = _writer(kernel, keep)
+    w.used |= {"i", "first", "width", "begin", "end", "memory"}
+    _assign_slots(w, _dense(kernel), "row")
+    scratches = [s for s in w.slots.values() if s.index >= 0]
+    w.emit(f"const int64_t n = {kernel.length.text('/')};")
+    if parallel:
+        w.emit("#pragma omp parallel num_threads(threads)")
+        w.emit("{")
+    kept = [f"{len(scratches)} * (n + 64)"] if scratches else []
+    if sizes := kept + tiles.memory():
+        w.pieces.add("scratch")
+        w.emit(f"float* const memory = scratch({' + '.join(sizes)});")
+    if parallel:
+        w.emit(f"#pragma omp for collapse({len(kernel.outer)}) schedule(static)")
+    for variable, extent in tiles.apart:
+        _open_loop(w, f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+    _open_loop(w, f"for (int64_t first = 0; first < {rows.text('/')}; first += TILE) {{")
+    w.pieces.add("algorithm")
+    w.emit(f"const int64_t width = std::min<int64_t>(TILE, {rows.text('/')} - first);")
+    if tiles.blocked:
+        _open_loop(w, "for (int64_t begin = 0; begin < n; begin += TILE) {")
+        w.emit("const int64_t end = std::min<int64_t>(n, begin + TILE);")
+        w.block = ("begin", "end")
+    names = fill_tiles(w, tiles, kept)
+    _open_loop(w, "for (int64_t i = 0; i < width; ++i) {")
+    w.emit(f"const int64_t {lane} = first + i;")
+    open_tiles(w, tiles, names)
+    _write_row(w, scratches)
+    for _ in range(len(kernel.outer) + 1 + tiles.blocked):
+        _close_loop(w)
+    if _dense(kernel):
+        w.emit("stores_done();")
+    if parallel:
+        w.emit("}")
+    return replace(_closed(kernel, w.lines, w.pieces, kept=bool(scratches)), tiled=True)
 
 
 def _write_jammed(kernel: Kernel, jam: Jam, *, parallel: bool) -> CppKernel:

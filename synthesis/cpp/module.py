@@ -19,6 +19,7 @@ from synthesis.shares import library_calls, told
 SHORT_ROW = 64  # elements
 STREAM_STORES = [0, 1]
 PREFETCH = [0, 512, 2048, 8192]  # bytes
+TILE = [64, 32, 16]  # rows, and their elements
 
 
 def write_module(
@@ -55,6 +56,8 @@ def write_module(
         tunables["KEEP_IN_OUTPUT"] = [0, 1]
     if wanted := [k.widths for k in kernels if k.widths]:
         tunables["STRIP"] = min(wanted)
+    if any(k.tiled for k in kernels):
+        tunables["TILE"] = TILE
     config = {name: values[0] for name, values in tunables.items()}
     several = any(k.kept for k in kernels) if keep else any(s.passes > 1 for s in _kernels(plan))
     title = f"{title}; {passes}." if passes and several else f"{title}."

@@ -8,7 +8,7 @@ Cephes (S. Moshier: log, tanh, sine, expm1's range) and N. Juffa (erf). Only wha
 
 from __future__ import annotations
 
-from synthesis.cpp.strip_pieces import STRIP_PIECES
+from synthesis.cpp.layouts import LAYOUT_PIECES
 
 CORE = r"""
 #include <cmath>
@@ -95,7 +95,7 @@ template <int N = UNROLL, class F> INLINE void sweep(int64_t begin, int64_t end,
 }
 """
 
-PIECES: dict[str, tuple[tuple[str, ...], str]] = STRIP_PIECES | {
+PIECES: dict[str, tuple[tuple[str, ...], str]] = LAYOUT_PIECES | {
     "load_ahead": (
         (),
         """INLINE V load_ahead(Whole m, const float* p) {                         // with a hint to fetch what lies PREFETCH bytes on

@@ -83,6 +83,8 @@ class Writer:
     indent: str = ""
     shares_row: bool = False  # threads share the parts of the only row
     unroll: int = 0  # vectors at a time; 0: as the Tunable says
+    tiled: dict[int, str] = field(default_factory=dict)  # where loads find their elements in transposed tiles
+    block: tuple[str, str] | None = None  # the part of a row that is gone over; None: all of it
 
     @property
     def times(self) -> str:

@@ -32,15 +32,15 @@ class Strips:
 
 
 def find_strips(kernel: Kernel) -> Strips | None:
-    """Return the loop over rows that are side by side, where most accesses are along it and not along the rows."""
+    """Return the loop over rows that are side by side: all stores of elements and most loads are along it."""
     if not kernel.outer or not any(e.op == "reduce" for e in kernel.exprs()):
         return None
-    accesses = [e.data[1] for e in kernel.exprs() if e.op == "load" and e.full] + [
-        s.offset for s in kernel.stores if s.full
-    ]
-    of_rows = [a for a in accesses if any(a.coefficient(v) is not None for v, _ in kernel.outer)]
-    lane = max(reversed(kernel.outer), key=lambda loop: _adjacent(accesses, loop[0]))
-    if _adjacent(accesses, lane[0]) <= _adjacent(of_rows, INNER):
+    loads = [e.data[1] for e in kernel.exprs() if e.op == "load" and e.full]
+    stores = [s.offset for s in kernel.stores if s.full]
+    of_rows = [a for a in loads if any(a.coefficient(v) is not None for v, _ in kernel.outer)]
+    lane = max(reversed(kernel.outer), key=lambda loop: _adjacent([*loads, *stores], loop[0]))
+    along, across = _adjacent([*loads, *stores], lane[0]), _adjacent(of_rows, INNER)
+    if along <= across or _adjacent(stores, lane[0]) < len(stores):
         return None
     return Strips(tuple(loop for loop in kernel.outer if loop is not lane), lane)
 
@@ -200,14 +200,8 @@ class StripSweep(Sweep):
         return f"{piece}(m, {place})"
 
     def store(self, store: Store, value: str) -> str:
-        w = self.strip
-        node, across = store.node, store.offset.coefficient(w.lane)
+        w, node = self.strip, store.node
         place = f"{node.name}_strip + {w.place(store.offset)}"
-        if across is None or not across.equals(1):
-            if node.dtype != "float32" or across is None:
-                raise Unsupported("a strided store of integers")
-            w.pieces.add("strided")
-            return f"store_strided(m, {place}, {across.text('/')}, {value});"
         if node.dtype == "float32":
             return f"{'store' if store.value.number in w.slots else 'stream'}(m, {place}, {value});"
         piece = "load_bool" if node.dtype == "bool" else "load_int"
@@ -215,11 +209,9 @@ class StripSweep(Sweep):
         return f"store{piece[4:]}(m, {place}, {value});"
 
 
-def is_dense_strip(store: Store, lane: str) -> bool:
-    """Return whether a store writes adjacent floats of neighbouring rows."""
-    step = store.offset.coefficient(lane)
-    dense = step is not None and step.equals(1) and store.value.full
-    return dense and store.node.dtype == "float32" and store.value.type == "f"
+def is_float_strip(store: Store) -> bool:
+    """Return whether a store writes floats that differ along the rows of a strip."""
+    return store.full and store.value.full and store.node.dtype == "float32" and store.value.type == "f"
 
 
 def open_slots(w: StripWriter, stores: list[Store]) -> None:

@@ -157,6 +157,8 @@ class Sweep:
 
     def load(self, expr: Expr) -> str:
         node, offset, _ = expr.data
+        if expr.number in self.writer.tiled:
+            return f"load(m, {self.writer.tiled[expr.number]})"
         pointer, step = self.writer.pointers[expr.number], offset.coefficient(INNER)
         if not step.equals(1):
             self.writer.pieces.add("strided")
@@ -206,6 +208,7 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
     """Emit the sweep of a pass over one segment. Sums are folded into doubles every CHUNK elements."""
     at = segment or 0
     begin, end = over.breaks[at].text("/"), over.breaks[at + 1].text("/") if at + 2 < len(over.breaks) else "n"
+    begin, end = w.block or (begin, end)
     summed = [w.names[r.number] for r in over.reductions if r.data == "sum"]
     sweep = Sweep(w, over.phase, segment, over.breaks)
     before = set(w.used)

@@ -1,10 +1,45 @@
-"""The C++ text for strips of rows that lie side by side: one row in each lane, accumulators in the cache."""
+"""The C++ text for rows whose elements are not neighbours in memory: strips of such rows, and tiles to transpose."""
 
 # ruff: noqa: E501  the lines of C++ are as long as they are
 
 from __future__ import annotations
 
-STRIP_PIECES: dict[str, tuple[tuple[str, ...], str]] = {
+LAYOUT_PIECES: dict[str, tuple[tuple[str, ...], str]] = {
+    "transpose": (
+        (),
+        """#if defined(__AVX__)
+INLINE void transpose_8x8(const float* from, int64_t step, float* to, int64_t pitch) {
+  for (int half = 0; half < 8; half += 4) {                            // four columns of eight rows
+    __m256 row[4];
+    for (int k = 0; k < 4; ++k) {
+      const float* const upper = from + k * step + half;
+      row[k] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(upper)), _mm_loadu_ps(upper + 4 * step), 1);
+    }
+    const __m256 low = _mm256_unpacklo_ps(row[0], row[1]), high = _mm256_unpackhi_ps(row[0], row[1]);
+    const __m256 low_2 = _mm256_unpacklo_ps(row[2], row[3]), high_2 = _mm256_unpackhi_ps(row[2], row[3]);
+    float* const first = to + half * pitch;
+    _mm256_storeu_ps(first, _mm256_shuffle_ps(low, low_2, 0x44));
+    _mm256_storeu_ps(first + pitch, _mm256_shuffle_ps(low, low_2, 0xee));
+    _mm256_storeu_ps(first + 2 * pitch, _mm256_shuffle_ps(high, high_2, 0x44));
+    _mm256_storeu_ps(first + 3 * pitch, _mm256_shuffle_ps(high, high_2, 0xee));
+  }
+}
+#endif
+// to[i * pitch + j] = from[j * step + i] for j < rows and i < columns.
+INLINE void transpose(const float* from, int64_t step, int64_t rows, int64_t columns, float* to, int64_t pitch) {
+  int64_t j = 0;
+#if defined(__AVX__)
+  for (; j + 8 <= rows; j += 8) {
+    int64_t i = 0;
+    for (; i + 8 <= columns; i += 8) transpose_8x8(from + j * step + i, step, to + i * pitch + j, pitch);
+    for (; i < columns; ++i)
+      for (int64_t k = j; k < j + 8; ++k) to[i * pitch + k] = from[k * step + i];
+  }
+#endif
+  for (; j < rows; ++j)
+    for (int64_t i = 0; i < columns; ++i) to[i * pitch + j] = from[j * step + i];
+}""",
+    ),
     "sweep_strip": (
         (),
         """INLINE int64_t whole_vectors(int64_t width) { return (width + W - 1) / W * W; }  // STRIP is a multiple of W
