@@ -19,6 +19,7 @@ from synthesis.graph.bias import detach_biases
 from synthesis.graph.columns import join_slices, split_columns
 from synthesis.graph.dots import write_out_products
 from synthesis.graph.nodes import Node, Program
+from synthesis.graph.orient import follow_memory
 from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.graph.split import split_reductions
 from synthesis.kernel import Kernel
@@ -58,7 +59,7 @@ def _cpp(
     processor: Processor, keep: bool, title: str, passes: str = "", *, parallel: bool = False, products: bool = False
 ) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        program = read_program(graphs, without, across=True)
+        program = follow_memory(read_program(graphs, without, across=True), graphs)
         stored = write_out_products(program) if products else []
         if products and not stored:
             raise Unsupported("no products of few rows")

@@ -35,7 +35,7 @@ CHECKED = [
 ]
 TURNED = [
     ("x.transpose(1, 2) * y", X, "torch.randn(b, h, c)"), ("y + F.gelu(x.transpose(1, 2)), y - 1", X, "torch.randn(b, h, c)"),
-    ("x.permute(1, 2, 0) + y", "torch.randn(h, b, c)", "torch.randn(b, c, h)"), ("x.transpose(1, 2) * y.transpose(1, 2) + 1, y.transpose(1, 2) - 1", X, "torch.randn(b, c, h)"),
+    ("x.permute(1, 2, 0) + y", "torch.randn(h, b, c)", "torch.randn(b, c, h)"), ("(x.transpose(1, 2) * y.transpose(1, 2) + 1).contiguous(), y.transpose(1, 2) - 1", X, "torch.randn(b, c, h)"),
     ("torch.where(y, x.transpose(1, 2), 0.5)", X, "torch.rand(b, h, c) > 0.5"), ("x.transpose(1, 2).flatten(1) + y", X, "torch.randn(h * c)"),
     ("x.permute(2, 0, 1) * y[:, None] + y[:, None].exp()", X, "torch.randn(h, c)"),
     ("F.layer_norm(x.transpose(1, 2) + y, y.shape[-1:])", X, "torch.randn(b, h, c)"),
