@@ -9,6 +9,7 @@ Cephes (S. Moshier: log, tanh, sine, expm1's range) and N. Juffa (erf). Only wha
 from __future__ import annotations
 
 from synthesis.cpp.layouts import LAYOUT_PIECES
+from synthesis.cpp.powers import POWER_PIECES
 
 CORE = r"""
 #include <cmath>
@@ -95,28 +96,31 @@ template <int N = UNROLL, class F> INLINE void sweep(int64_t begin, int64_t end,
 }
 """
 
-PIECES: dict[str, tuple[tuple[str, ...], str]] = LAYOUT_PIECES | {
-    "load_ahead": (
-        (),
-        """INLINE V load_ahead(Whole m, const float* p) {                         // with a hint to fetch what lies PREFETCH bytes on
+PIECES: dict[str, tuple[tuple[str, ...], str]] = (
+    LAYOUT_PIECES
+    | POWER_PIECES
+    | {
+        "load_ahead": (
+            (),
+            """INLINE V load_ahead(Whole m, const float* p) {                         // with a hint to fetch what lies PREFETCH bytes on
   if constexpr (PREFETCH > 0) __builtin_prefetch((const char*)p + PREFETCH);
   return load(m, p);
 }
 INLINE V load_ahead(Tail t, const float* p) { return load(t, p); }""",
-    ),
-    "select": (
-        (),
-        "INLINE V select(M m, V a, V b) { return m ? a : b; }\nINLINE M select(M m, M a, M b) { return m ? a : b; }",
-    ),
-    "iota": (
-        (),
-        "INLINE M iota(int64_t start) { M v; for (int i = 0; i < W; ++i) v[i] = int32_t(start) + i; return v; }",
-    ),
-    "to_float": ((), "INLINE V to_float(M x) { return __builtin_convertvector(x, V); }"),
-    "to_int": ((), "INLINE M to_int(V x) { return __builtin_convertvector(x, M); }"),
-    "load_bool": (
-        (),
-        """INLINE M load_bool(Whole, const bool* p) {
+        ),
+        "select": (
+            (),
+            "INLINE V select(M m, V a, V b) { return m ? a : b; }\nINLINE M select(M m, M a, M b) { return m ? a : b; }",
+        ),
+        "iota": (
+            (),
+            "INLINE M iota(int64_t start) { M v; for (int i = 0; i < W; ++i) v[i] = int32_t(start) + i; return v; }",
+        ),
+        "to_float": ((), "INLINE V to_float(M x) { return __builtin_convertvector(x, V); }"),
+        "to_int": ((), "INLINE M to_int(V x) { return __builtin_convertvector(x, M); }"),
+        "load_bool": (
+            (),
+            """INLINE M load_bool(Whole, const bool* p) {
 #if defined(__AVX512F__) && VECTOR == 16
   return (M)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p)) != 0;
 #elif defined(__AVX2__)
@@ -135,17 +139,17 @@ INLINE V load_ahead(Tail t, const float* p) { return load(t, p); }""",
 INLINE M load_bool(Tail t, const bool* p) { M v{}; for (int i = 0; i < t.count; ++i) v[i] = -int32_t(p[i]); return v; }
 INLINE void store_bool(Whole, bool* p, M v) { for (int i = 0; i < W; ++i) p[i] = v[i] != 0; }
 INLINE void store_bool(Tail t, bool* p, M v) { for (int i = 0; i < t.count; ++i) p[i] = v[i] != 0; }""",
-    ),
-    "load_int": (
-        (),
-        """template <class T> INLINE M load_int(Whole, const T* p) { M v; for (int i = 0; i < W; ++i) v[i] = int32_t(p[i]); return v; }
+        ),
+        "load_int": (
+            (),
+            """template <class T> INLINE M load_int(Whole, const T* p) { M v; for (int i = 0; i < W; ++i) v[i] = int32_t(p[i]); return v; }
 template <class T> INLINE M load_int(Tail t, const T* p) { M v{}; for (int i = 0; i < t.count; ++i) v[i] = int32_t(p[i]); return v; }
 template <class T> INLINE void store_int(Whole, T* p, M v) { for (int i = 0; i < W; ++i) p[i] = T(v[i]); }
 template <class T> INLINE void store_int(Tail t, T* p, M v) { for (int i = 0; i < t.count; ++i) p[i] = T(v[i]); }""",
-    ),
-    "strided": (
-        (),
-        """template <class T> INLINE auto strided(Whole, const T* p, int64_t step) {
+        ),
+        "strided": (
+            (),
+            """template <class T> INLINE auto strided(Whole, const T* p, int64_t step) {
   std::conditional_t<std::is_same_v<T, float>, V, M> v;
   for (int i = 0; i < W; ++i) v[i] = std::is_same_v<T, bool> ? -int(p[i * step]) : p[i * step];
   return v;
@@ -160,10 +164,10 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
   if constexpr (std::is_same_v<A, Tail>) count = m.count;
   for (int i = 0; i < count; ++i) p[i * step] = v[i];
 }""",
-    ),
-    "Sum": (
-        (),
-        """template <int N = UNROLL> struct Sum {                                  // float lanes, folded into a double
+        ),
+        "Sum": (
+            (),
+            """template <int N = UNROLL> struct Sum {                                  // float lanes, folded into a double
   V part[N] = {};
   template <class A, class U> void LAMBDA add(A m, U u, V v) {
     if constexpr (std::is_same_v<A, Tail>) v = value(bits(v) & lanes(m));
@@ -184,10 +188,10 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
     return total;
   }
 };""",
-    ),
-    "Max": (
-        ("select",),
-        """template <int SIGN, bool NANS> struct Extremum {                        // maximum of SIGN * v; NANS: a NaN wins
+        ),
+        "Max": (
+            ("select",),
+            """template <int SIGN, bool NANS> struct Extremum {                        // maximum of SIGN * v; NANS: a NaN wins
   V part[UNROLL];
   M bad = {};
   Extremum() { for (int u = 0; u < UNROLL; ++u) part[u] = splat(-INF); }
@@ -206,28 +210,28 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
     return NANS && any ? std::numeric_limits<float>::quiet_NaN() : SIGN * best;
   }
 };""",
-    ),
-    "vabs": ((), "INLINE V vabs(V x) { return value(bits(x) & 0x7fffffff); }"),
-    "vcopysign": (
-        (),
-        "INLINE V vcopysign(V x, V sign) { return value((bits(x) & 0x7fffffff) | (bits(sign) & int32_t(0x80000000))); }",
-    ),
-    "vsqrt": (
-        (),
-        """#if defined(__AVX512F__) && VECTOR == 16
+        ),
+        "vabs": ((), "INLINE V vabs(V x) { return value(bits(x) & 0x7fffffff); }"),
+        "vcopysign": (
+            (),
+            "INLINE V vcopysign(V x, V sign) { return value((bits(x) & 0x7fffffff) | (bits(sign) & int32_t(0x80000000))); }",
+        ),
+        "vsqrt": (
+            (),
+            """#if defined(__AVX512F__) && VECTOR == 16
 INLINE V vsqrt(V x) { return (V)_mm512_sqrt_ps((__m512)x); }
 #elif defined(__AVX__) && VECTOR == 8
 INLINE V vsqrt(V x) { return (V)_mm256_sqrt_ps((__m256)x); }
 #else
 INLINE V vsqrt(V x) { for (int i = 0; i < W; ++i) x[i] = __builtin_sqrtf(x[i]); return x; }
 #endif""",
-    ),
-    "vrsqrt": (("vsqrt",), "INLINE V vrsqrt(V x) { return 1.0f / vsqrt(x); }"),
-    "vmax": ((), "INLINE V vmax(V a, V b) { return ((a > b) | (a != a)) ? a : b; }"),
-    "vmin": ((), "INLINE V vmin(V a, V b) { return ((a < b) | (a != a)) ? a : b; }"),
-    "rounded": (
-        (),
-        """enum { NEAREST = 0, DOWN = 1, UP = 2, TO_ZERO = 3 };                   // as the processor numbers them
+        ),
+        "vrsqrt": (("vsqrt",), "INLINE V vrsqrt(V x) { return 1.0f / vsqrt(x); }"),
+        "vmax": ((), "INLINE V vmax(V a, V b) { return ((a > b) | (a != a)) ? a : b; }"),
+        "vmin": ((), "INLINE V vmin(V a, V b) { return ((a < b) | (a != a)) ? a : b; }"),
+        "rounded": (
+            (),
+            """enum { NEAREST = 0, DOWN = 1, UP = 2, TO_ZERO = 3 };                   // as the processor numbers them
 template <int HOW> INLINE V rounded(V x) {
 #if defined(__AVX512F__) && VECTOR == 16
   return (V)_mm512_roundscale_ps((__m512)x, HOW | 8);
@@ -239,14 +243,14 @@ template <int HOW> INLINE V rounded(V x) {
   return x;
 #endif
 }""",
-    ),
-    "vfloor": (("rounded",), "INLINE V vfloor(V x) { return rounded<DOWN>(x); }"),
-    "vceil": (("rounded",), "INLINE V vceil(V x) { return rounded<UP>(x); }"),
-    "vround": (("rounded",), "INLINE V vround(V x) { return rounded<NEAREST>(x); }"),
-    "vtrunc": (("rounded",), "INLINE V vtrunc(V x) { return rounded<TO_ZERO>(x); }"),
-    "turned": (
-        ("vabs", "select"),
-        """INLINE V turned(V x, V k, int32_t ahead) {                             // sin(x + ahead pi / 2) for |x| <= 8192, k = whole(2 x / pi)
+        ),
+        "vfloor": (("rounded",), "INLINE V vfloor(V x) { return rounded<DOWN>(x); }"),
+        "vceil": (("rounded",), "INLINE V vceil(V x) { return rounded<UP>(x); }"),
+        "vround": (("rounded",), "INLINE V vround(V x) { return rounded<NEAREST>(x); }"),
+        "vtrunc": (("rounded",), "INLINE V vtrunc(V x) { return rounded<TO_ZERO>(x); }"),
+        "turned": (
+            ("any", "vabs", "select"),
+            """INLINE V turned(V x, V k, int32_t ahead) {                             // sin(x + ahead pi / 2) for |x| <= 8192, k = whole(2 x / pi)
   const V r = fma(k, 4.37113883e-8f, fma(k, -1.57079637050628662f, x)), z = r * r;
   V s = fma(z, -1.9515295891e-4f, 8.3321608736e-3f);
   s = fma(s, z, -1.6666654611e-1f);
@@ -259,25 +263,22 @@ template <int HOW> INLINE V rounded(V x) {
 }
 template <int AHEAD> INLINE V sine(V x) {
   const M far = ~(vabs(x) <= 8192.0f);                                 // infinite and NaN, too
-  int32_t any = 0;
-  for (int i = 0; i < W; ++i) any |= far[i];
-  if (__builtin_expect(any, 0)) {
+  if (__builtin_expect(any(far), 0)) {
     for (int i = 0; i < W; ++i) x[i] = AHEAD ? std::cos(x[i]) : std::sin(x[i]);
     return x;
   }
   return turned(x, fma(x, 0.636619772f, 12582912.0f) - 12582912.0f, AHEAD);
 }""",
-    ),
-    "vsin": (("turned",), "INLINE V vsin(V x) { return sine<0>(x); }"),
-    "vcos": (("turned",), "INLINE V vcos(V x) { return sine<1>(x); }"),
-    "vpow": ((), "INLINE V vpow(V x, V y) { for (int i = 0; i < W; ++i) x[i] = std::pow(x[i], y[i]); return x; }"),
-    "vatan2": (
-        (),
-        "INLINE V vatan2(V x, V y) { for (int i = 0; i < W; ++i) x[i] = std::atan2(x[i], y[i]); return x; }",
-    ),
-    "vexp": (
-        (),
-        """#if defined(__AVX512F__) && VECTOR == 16                                // NaN stays; and p 2^k for whole k
+        ),
+        "vsin": (("turned",), "INLINE V vsin(V x) { return sine<0>(x); }"),
+        "vcos": (("turned",), "INLINE V vcos(V x) { return sine<1>(x); }"),
+        "vatan2": (
+            (),
+            "INLINE V vatan2(V x, V y) { for (int i = 0; i < W; ++i) x[i] = std::atan2(x[i], y[i]); return x; }",
+        ),
+        "vexp": (
+            (),
+            """#if defined(__AVX512F__) && VECTOR == 16                                // NaN stays; and p 2^k for whole k
 INLINE V bounded(V x, float low, float high) { return (V)_mm512_max_ps(_mm512_set1_ps(low), _mm512_min_ps(_mm512_set1_ps(high), (__m512)x)); }
 INLINE V times_power(V p, V k) { return (V)_mm512_scalef_ps((__m512)p, (__m512)k); }
 INLINE V times_power_from(float low, V x, V p, V k) {
@@ -316,27 +317,27 @@ INLINE V vexp(V x) {
   const V k = fma(x, 1.44269504088896341f, 12582912.0f) - 12582912.0f;
   return times_power_from(-104.0f, x, near_zero(remainder(x, k)) + 1.0f, k);
 }""",
-    ),
-    "vexp2": (
-        ("vexp",),
-        """INLINE V vexp2(V x) {
+        ),
+        "vexp2": (
+            ("vexp",),
+            """INLINE V vexp2(V x) {
   x = bounded(x, -151.0f, 129.0f);
   const V k = whole(x);
   return times_power_from(-150.0f, x, near_zero((x - k) * 0.693147180559945309f) + 1.0f, k);
 }""",
-    ),
-    "vexpm1": (
-        ("vexp",),
-        """INLINE V vexpm1(V x) {
+        ),
+        "vexpm1": (
+            ("vexp",),
+            """INLINE V vexpm1(V x) {
   const V b = bounded(x, -30.0f, 89.0f), k = whole(b * 1.44269504088896341f);
   const V small = near_zero(remainder(b, k));
   return times_power(small + (1.0f - times_power(splat(1.0f), -k)), k);
 }""",
-    ),
-    "vlog2": (("vlog",), "INLINE V vlog2(V x) { return vlog(x) * 1.44269504088896341f; }"),
-    "vlog": (
-        ("select",),
-        """INLINE V vlog(V x) {
+        ),
+        "vlog2": (("vlog",), "INLINE V vlog2(V x) { return vlog(x) * 1.44269504088896341f; }"),
+        "vlog": (
+            ("select",),
+            """INLINE V vlog(V x) {
   const M tiny = x < 1.17549435e-38f;
   V m = select(tiny, x * 8388608.0f, x);                               // subnormals scaled up
   const M raw = bits(m);
@@ -362,18 +363,18 @@ INLINE V vexp(V x) {
   y = select(x == INF, x, y);
   return select((x < 0.0f) | (x != x), splat(std::numeric_limits<float>::quiet_NaN()), y);
 }""",
-    ),
-    "vlog1p": (
-        ("vlog", "select"),
-        """INLINE V vlog1p(V x) {
+        ),
+        "vlog1p": (
+            ("vlog", "select"),
+            """INLINE V vlog1p(V x) {
   const V u = x + 1.0f;
   const V y = vlog(u) + (x - (u - 1.0f)) / u;
   return select((u == 1.0f) | (x == INF), x, select(u == 0.0f, splat(-INF), y));
 }""",
-    ),
-    "vtanh": (
-        ("vexp", "vabs", "vcopysign", "select"),
-        """INLINE V vtanh(V x) {
+        ),
+        "vtanh": (
+            ("vexp", "vabs", "vcopysign", "select"),
+            """INLINE V vtanh(V x) {
   const V a = vabs(x), z = x * x;
   V p = splat(-5.70498872745e-3f);
   p = fma(p, z, 2.06390887954e-2f);
@@ -384,10 +385,10 @@ INLINE V vexp(V x) {
   const V large = vcopysign(1.0f - 2.0f / (vexp(a + a) + 1.0f), x);
   return select(a < 0.625f, small, x != x ? x : large);
 }""",
-    ),
-    "verf": (
-        ("vexp", "vabs", "vcopysign", "select"),
-        """INLINE V verf(V x) {
+        ),
+        "verf": (
+            ("vexp", "vabs", "vcopysign", "select"),
+            """INLINE V verf(V x) {
   const V a = vabs(x), s = x * x, t = a > 9.0f ? splat(9.0f) : a, q = t * t;
   V r = fma(t, -1.72853470e-5f, 3.83197126e-4f);
   const V w = fma(t, -3.88396438e-3f, 2.42546219e-2f);
@@ -406,10 +407,10 @@ INLINE V vexp(V x) {
   const V small = fma(p, x, x);
   return select(a > 0.927734375f, x != x ? x : large, small);
 }""",
-    ),
-    "one_plus_erf": (
-        ("vexp", "vabs", "select"),
-        """INLINE V one_plus_erf(V x) {                                           // 7.1.26 of Abramowitz and Stegun: off by 1.5e-7 at most
+        ),
+        "one_plus_erf": (
+            ("vexp", "vabs", "select"),
+            """INLINE V one_plus_erf(V x) {                                           // 7.1.26 of Abramowitz and Stegun: off by 1.5e-7 at most
   const V t = 1.0f / fma(vabs(x), 0.3275911f, 1.0f);
   V p = fma(t, 1.061405429f, -1.453152027f);
   p = fma(p, t, 1.421413741f);
@@ -418,19 +419,20 @@ INLINE V vexp(V x) {
   const V beyond = p * t * vexp(-(x * x));
   return select(x < 0.0f, beyond, 2.0f - beyond);
 }""",
-    ),
-    "vsigmoid": (("vexp",), "INLINE V vsigmoid(V x) { return 1.0f / (1.0f + vexp(-x)); }"),
-    "vsilu": (("vexp",), "INLINE V vsilu(V x) { return x / (1.0f + vexp(-x)); }"),
-    "scratch": (
-        (),
-        """static float* scratch(int64_t count) {                                 // one row that stays in the cache, reused by later calls
+        ),
+        "vsigmoid": (("vexp",), "INLINE V vsigmoid(V x) { return 1.0f / (1.0f + vexp(-x)); }"),
+        "vsilu": (("vexp",), "INLINE V vsilu(V x) { return x / (1.0f + vexp(-x)); }"),
+        "scratch": (
+            (),
+            """static float* scratch(int64_t count) {                                 // one row that stays in the cache, reused by later calls
   static thread_local float* memory = nullptr;
   static thread_local int64_t size = 0;
   if (size < count) { std::free(memory); size = (count + 1023) / 1024 * 1024; memory = (float*)std::aligned_alloc(64, size * sizeof(float)); }
   return memory;
 }""",
-    ),
-}
+        ),
+    }
+)
 
 
 def prelude(names: set[str]) -> str:

@@ -52,12 +52,14 @@ SCALED = "torch.softmax(a0 / math.sqrt(a0.shape[-1]), -1)"
 
 
 POWERS = "torch.exp(a0), torch.exp2(a0)"
+EXPONENTS = (1.7, -1.5, 2.5, 5.0, -3.0, 6.0, 1 / 3, 33.3, -20.1, 0.001, 0.0, 1e8, 16777217.0, 3e9)
+RAISED = ", ".join(f"a0 ** {exponent}" for exponent in EXPONENTS)
 
 
 @functools.cache
-def of_width(floats: int) -> Draft:
-    """Return the first draft of powers that computes with vectors of so many floats."""
-    traced = graphs(problem(f"return {POWERS}", "torch.randn(rows, n)"), TWO)
+def of_width(floats: int, formula: str = POWERS) -> Draft:
+    """Return the first draft of a formula that computes with vectors of so many floats."""
+    traced = graphs(problem(f"return {formula}", "torch.randn(rows, n)"), TWO)
     drafts = sequence(traced, DeviceKind.CPU, 0, Processor(wide=True))
     return next(draft for draft in drafts if draft.configuration["VECTOR"] == floats)
 
@@ -74,7 +76,7 @@ def drafted(formula: str) -> tuple[str, Draft]:
 @pytest.fixture(scope="module", autouse=True)
 def _compiled(together: Together) -> None:
     plain = [drafted(formula)[1].source for formula in (FUNCTIONS, *SPREADING, REDUCTIONS, SCALED)]
-    together.compile([*plain, *(of_width(floats).source for floats in (4, 8, 16))])
+    together.compile([*plain, *(of_width(floats, of).source for floats in (4, 8, 16) for of in (POWERS, RAISED))])
 
 
 def outputs(formula: str, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
@@ -105,6 +107,25 @@ def test_powers_become_subnormal_and_then_zero(floats: int) -> None:
         near = torch.allclose(g.double(), oracle, rtol=3 * 2.0**-23, atol=2 * 2.0**-149, equal_nan=True)
         assert near, (g.double() - oracle).abs().max()
         assert (g[oracle < 2.0**-151] == 0).all()
+
+
+@pytest.mark.parametrize("floats", [4, 8, 16])
+def test_any_exponent_leaves_one_rounding(floats: int) -> None:
+    """Also of zeros, negative and subnormal numbers, and where a power overflows or becomes subnormal."""
+    x = torch.cat([torch.logspace(-44, 38.5, 4001), torch.linspace(0.5, 2, 4001), torch.tensor(SPECIAL)])
+    x = torch.cat([x, -x])[None]
+    with torch.no_grad():
+        results = flat(module(of_width(floats, RAISED).source).ModelNew()(x))
+    for got, exponent in zip(results, EXPONENTS, strict=True):
+        oracle = x.double() ** torch.tensor(exponent).double()
+        rounded = oracle.float()
+        assert torch.equal(got.isnan(), rounded.isnan()), exponent
+        numbers = ~rounded.isnan()
+        assert torch.equal(got.signbit()[numbers], rounded.signbit()[numbers]), exponent
+        finite = rounded.isfinite()
+        assert torch.equal(got[numbers & ~finite], rounded[numbers & ~finite]), exponent
+        unit = (oracle.abs() * 2.0**-23).clamp_min(2.0**-149)
+        assert ((got.double() - oracle).abs() / unit)[finite].max() < 0.52, exponent
 
 
 @pytest.mark.parametrize("formula", SPREADING)
