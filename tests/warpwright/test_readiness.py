@@ -167,7 +167,8 @@ def test_doctor_agrees_with_the_judge(examined: Callable[..., None], capfd: pyte
 def test_sizes_travel_with_the_problem(api: FakeApi, tmp_path: Path) -> None:
     problem = tmp_path / "p.py"
     problem.write_text("x = 1\n")
-    commands.run(["optimize", str(problem), "--server", api.url, "--size", "rows=64", "--size", "rows=7, scale=0.5"])
+    sizes = ["--size", "rows=64", "--size", "rows=7, scale=0.5"]
+    commands.run(["optimize", str(problem), "--server", api.url, *sizes, "--output", str(tmp_path / "best.py")])
     assert api.bodies[0]["sizes"] == [{"rows": 64}, {"rows": 7, "scale": 0.5}]
     assert read_sizes("dtype=bfloat16, causal=True") == {"dtype": "bfloat16", "causal": True}
     for wrong in ("", "rows", "=3", "a b=3", "rows=1,rows=2"):
