@@ -4,6 +4,7 @@ among threads."""
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from synthesis.cpp.cat import find_breaks
@@ -24,6 +25,7 @@ from synthesis.cpp.tile import Tiles, fill_tiles, find_tiles, open_tiles
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import Node
+from synthesis.graph.sizes import Size
 from synthesis.kernel import Kernel, Store
 
 
@@ -60,8 +62,8 @@ def _needs(kernel: Kernel, phase: int) -> tuple[list[Expr], list[Store]]:
     return reductions, [s for s in kernel.stores if s.full and s.value.phase == phase]
 
 
-def _assign_slots(w: Writer, dense: list[Store], place: str) -> None:
-    """Decide which values of earlier passes are kept rather than computed again, perhaps in a place of `dense`."""
+def _assign_slots(w: Writer, dense: list[Store]) -> None:
+    """Decide which values of earlier passes are kept rather than computed again, perhaps in one of `dense`."""
     kernel = w.kernel
     stored, free = {s.value.number: s for s in dense}, list(dense)
     scratch = 0
@@ -74,7 +76,7 @@ def _assign_slots(w: Writer, dense: list[Store], place: str) -> None:
             if number in w.slots or expr.type != "f" or expr.op == "cat":
                 continue
             if number in stored:
-                w.slots[number] = Slot(f"{stored[number].node.name}_{place}", stored[number].node.name, -1)
+                w.slots[number] = Slot(f"{stored[number].node.name}_{w.part}", stored[number].node.name, -1)
             elif w.keep and expr.costly:
                 later = next(
                     (
@@ -107,7 +109,7 @@ def write_kernel(kernel: Kernel, processor: Processor, *, keep: bool, parallel: 
     if (tiles := find_tiles(kernel)) is not None:
         return _write_tiled(kernel, tiles, keep=keep, parallel=parallel)
     w = _writer(kernel, keep)
-    _assign_slots(w, _dense(kernel), "row")
+    _assign_slots(w, _dense(kernel))
     scratches = [s for s in w.slots.values() if s.index >= 0]
     _open_rows(w, len(scratches), parallel=parallel)
     _write_row(w, scratches)
@@ -143,16 +145,16 @@ def _write_row(w: Writer, scratches: list[Slot]) -> None:
 
 def _writer(kernel: Kernel, keep: bool, unroll: int = 0) -> Writer:
     w = Writer(kernel, keep, unroll=unroll)
-    _reserve(w, "row")
+    _reserve(w)
     return w
 
 
-def _reserve(w: Writer, place: str) -> None:
+def _reserve(w: Writer) -> None:
     kernel = w.kernel
     w.used |= {n.name for n in kernel.loads()} | {"n", "j", "m", "u", "threads", *kernel.symbols()}
     w.used |= {v for v, _ in kernel.outer}
     for store in kernel.stores:
-        w.used |= {store.node.name, f"{store.node.name}_{place}"}
+        w.used |= {store.node.name, f"{store.node.name}_{w.part}"}
 
 
 def _closed(kernel: Kernel, lines: list[str], pieces: set[str], *, kept: bool) -> CppKernel:
@@ -171,27 +173,18 @@ def _closed(kernel: Kernel, lines: list[str], pieces: set[str], *, kept: bool) -
 def _write_strips(kernel: Kernel, strips: Strips, *, keep: bool, parallel: bool) -> CppKernel:
     """Write a kernel that goes over strips of rows. Raise Unsupported."""
     lane, rows = strips.lane
-    w = StripWriter(kernel, keep, lane=lane)
-    _reserve(w, "strip")
+    w = StripWriter(kernel, keep, lane=lane, part="strip")
+    _reserve(w)
     w.used |= {"i", "first", "width", "widest", "memory"}
     full = [s for s in kernel.stores if s.full]
-    _assign_slots(w, [s for s in full if is_float_strip(s)], "strip")
+    _assign_slots(w, [s for s in full if is_float_strip(s)])
     scratches = sum(slot.index >= 0 for slot in w.slots.values())
-    w.emit(f"const int64_t n = {kernel.length.text('/')};")
-    if parallel:
-        w.emit("#pragma omp parallel num_threads(threads)")
-        w.emit("{")
+    _open_team(w, parallel=parallel)
     if scratches:
         w.pieces.add("scratch")
         w.emit(f"const int64_t widest = std::min<int64_t>(STRIP, {rows.text('/')});")
         w.emit(f"float* const memory = scratch({f'{scratches} * ' if scratches > 1 else ''}n * widest);")
-    if parallel:
-        w.emit(f"#pragma omp for collapse({len(kernel.outer)}) schedule(static)")
-    for variable, extent in strips.apart:
-        _open_loop(w, f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
-    _open_loop(w, f"for (int64_t first = 0; first < {rows.text('/')}; first += STRIP) {{")
-    w.pieces.add("algorithm")
-    w.emit(f"const int64_t width = std::min<int64_t>(STRIP, {rows.text('/')} - first);")
+    _open_parts(w, strips.apart, rows, "STRIP", parallel=parallel)
     open_slots(w, full)
     for phase in range(kernel.passes):
         if (over := _pass_of(w, phase)) is not None:
@@ -206,28 +199,38 @@ def _write_strips(kernel: Kernel, strips: Strips, *, keep: bool, parallel: bool)
     return _closed(kernel, w.lines, w.pieces, kept=bool(scratches))
 
 
+def _open_team(w: Writer, *, parallel: bool) -> None:
+    """Emit the length of rows, and begin the part that threads share."""
+    w.emit(f"const int64_t n = {w.kernel.length.text('/')};")
+    if parallel:
+        w.emit("#pragma omp parallel num_threads(threads)")
+        w.emit("{")
+
+
+def _open_parts(w: Writer, apart: Sequence[tuple[str, Size]], rows: Size, step: str, *, parallel: bool) -> None:
+    """Emit the heads of the loops over `step` rows at a time, and how many there are in one turn."""
+    if parallel:
+        w.emit(f"#pragma omp for collapse({len(w.kernel.outer)}) schedule(static)")
+    for variable, extent in apart:
+        _open_loop(w, f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+    _open_loop(w, f"for (int64_t first = 0; first < {rows.text('/')}; first += {step}) {{")
+    w.pieces.add("algorithm")
+    w.emit(f"const int64_t width = std::min<int64_t>({step}, {rows.text('/')} - first);")
+
+
 def _write_tiled(kernel: Kernel, tiles: Tiles, *, keep: bool, parallel: bool) -> CppKernel:
     """Write a kernel that transposes what lies across its rows, a tile of it or several rows at a time."""
     lane, rows = tiles.lane
     w = _writer(kernel, keep)
     w.used |= {"i", "first", "width", "begin", "end", "memory"}
-    _assign_slots(w, _dense(kernel), "row")
+    _assign_slots(w, _dense(kernel))
     scratches = [s for s in w.slots.values() if s.index >= 0]
-    w.emit(f"const int64_t n = {kernel.length.text('/')};")
-    if parallel:
-        w.emit("#pragma omp parallel num_threads(threads)")
-        w.emit("{")
+    _open_team(w, parallel=parallel)
     kept = [f"{len(scratches)} * (n + 64)"] if scratches else []
     if sizes := kept + tiles.memory():
         w.pieces.add("scratch")
         w.emit(f"float* const memory = scratch({' + '.join(sizes)});")
-    if parallel:
-        w.emit(f"#pragma omp for collapse({len(kernel.outer)}) schedule(static)")
-    for variable, extent in tiles.apart:
-        _open_loop(w, f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
-    _open_loop(w, f"for (int64_t first = 0; first < {rows.text('/')}; first += TILE) {{")
-    w.pieces.add("algorithm")
-    w.emit(f"const int64_t width = std::min<int64_t>(TILE, {rows.text('/')} - first);")
+    _open_parts(w, tiles.apart, rows, "TILE", parallel=parallel)
     if tiles.blocked:
         _open_loop(w, "for (int64_t begin = 0; begin < n; begin += TILE) {")
         w.emit("const int64_t end = std::min<int64_t>(n, begin + TILE);")
@@ -249,10 +252,7 @@ def _write_tiled(kernel: Kernel, tiles: Tiles, *, keep: bool, parallel: bool) ->
 def _write_jammed(kernel: Kernel, jam: Jam, *, parallel: bool) -> CppKernel:
     """Write a kernel that computes blocks of rows in one sweep, and the rest one by one."""
     w = _writer(kernel, keep=False)
-    w.emit(f"const int64_t n = {kernel.length.text('/')};")
-    if parallel:
-        w.emit("#pragma omp parallel num_threads(threads)")
-        w.emit("{")
+    _open_team(w, parallel=parallel)
     column, extent = jam.column[0], jam.column[1].text("/")
     whole = f"({extent}) / {COLUMNS} * {COLUMNS}"
     for columns, begin, end in ((COLUMNS, "0", whole), (1, whole, extent)):
@@ -309,10 +309,7 @@ def _open_rows(w: Writer, scratches: int, *, parallel: bool) -> None:
     """Emit what comes before the rows, and the heads of the loops over them."""
     kernel = w.kernel
     w.shares_row = parallel and not kernel.outer and kernel.passes == 1
-    w.emit(f"const int64_t n = {kernel.length.text('/')};")
-    if parallel and kernel.outer:
-        w.emit("#pragma omp parallel num_threads(threads)")
-        w.emit("{")
+    _open_team(w, parallel=parallel and bool(kernel.outer))
     if scratches:
         w.pieces.add("scratch")
         w.emit(f"float* const memory = scratch({scratches} * (n + 64));")

@@ -9,7 +9,7 @@ from synthesis.cpp.cat import part_in_segment
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import Formula
-from synthesis.graph.sizes import Size
+from synthesis.graph.sizes import Affine, Size
 from synthesis.kernel import Kernel
 
 TYPES = {
@@ -85,6 +85,7 @@ class Writer:
     unroll: int = 0  # vectors at a time; 0: as the Tunable says
     tiled: dict[int, str] = field(default_factory=dict)  # where loads find their elements in transposed tiles
     block: tuple[str, str] | None = None  # the part of a row that is gone over; None: all of it
+    part: str = "row"  # what is gone over at a time, in names
 
     @property
     def times(self) -> str:
@@ -188,15 +189,19 @@ class Writer:
         return self.vectors[expr.number]
 
     def pointer(self, expr: Expr) -> str:
-        """Return the start of the row that a load reads."""
+        """Return the start of the row, or of the strip of rows, that a load reads."""
         if expr.number not in self.pointers:
             node, offset, chosen = expr.data
             if chosen:
                 raise Unsupported("a gather along the row in C++")
-            name = self.unique_name(f"{node.name}_row")
-            self.emit(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {offset.without(INNER).text('/')};")
+            name = self.unique_name(f"{node.name}_{self.part}")
+            self.emit(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {self.start(offset)};")
             self.pointers[expr.number] = name
         return self.pointers[expr.number]
+
+    def start(self, offset: Affine) -> str:
+        """Return where the first element is."""
+        return offset.without(INNER).text("/")
 
     def prepare(self, expr: Expr, seen: set[int], phase: int, segment: int | None, bounds: list[Size]) -> None:
         """Emit, before the sweep, the row values and pointers that `expr` needs in it."""

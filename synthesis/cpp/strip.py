@@ -93,17 +93,6 @@ class StripWriter(Writer):
             self.pending.append(expr)
         return self.arrays[expr.number]
 
-    def pointer(self, expr: Expr) -> str:
-        """Return the start of the strip that a load reads."""
-        if expr.number not in self.pointers:
-            node, offset, chosen = expr.data
-            if chosen:
-                raise Unsupported("a gather along the row in C++")
-            name = self.unique_name(f"{node.name}_strip")
-            self.emit(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {self.start(offset)};")
-            self.pointers[expr.number] = name
-        return self.pointers[expr.number]
-
     def start(self, offset: Affine) -> str:
         """Return where the first row of a strip begins."""
         step = offset.coefficient(self.lane)

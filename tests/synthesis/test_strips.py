@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
-import sys
 
 import pytest
 import torch
@@ -15,25 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluator.types import DeviceKind
-from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
 from tests.synthesis.checking import Pair, compare, flat, graphs, module, problem
+from tests.synthesis.three_dimensions import CHECKED, X, drafts_of, every_value, one, two
 from tests.synthesis.together import Together
 
-X = "torch.randn(b, c, h) * 3"
 Y = "torch.randn(b, c, h)"
-SIZES = "b=3, c=37, h=20"
-EVERY = sys.maxsize
-TWO = [{"name": "a", "b": 3, "c": 37, "h": 20}, {"name": "b", "b": 2, "c": 70, "h": 133}]
-CHECKED = [
-    *TWO,
-    {"name": "one row", "b": 1, "c": 41, "h": 1},
-    {"name": "one element", "b": 5, "c": 1, "h": 19},
-    {"name": "long", "b": 1, "c": 1500, "h": 3},
-    {"name": "wide", "b": 2, "c": 3, "h": 1100},
-    {"name": "no rows", "b": 0, "c": 4, "h": 5},
-]
 OVER = [
     "x.sum(1), x.mean(1, keepdim=True), x.amax(1), x.amin(1, keepdim=True), x.max(1).values",
     "x.sum(0), x.mean(-2) * 2", "(x > 0).sum(1), x.var(1), x.std(1, unbiased=False)",
@@ -61,37 +46,12 @@ TUNED = "torch.softmax(torch.tanh(x), 1), x.sum(1)"
 ANY_SIZE = "torch.log_softmax(x, 1) * torch.rsqrt(x.var(1, unbiased=False, keepdim=True) + 0.1), x.amin(0), x.mean(0)"
 
 
-def one(formula: str) -> str:
-    return problem(f"x = a0\nreturn {formula}", X, sizes=SIZES)
-
-
-def two(formula: str, first: str, second: str) -> str:
-    return problem(f"x, y = a0, a1\nreturn {formula}", f"{first}, {second}", sizes=SIZES)
-
-
-@functools.cache
-def drafts_of(source: str, count: int = 1, threads: int = 1, *, wide: bool = False) -> list[Draft]:
-    processor = Processor(threads, wide=wide)
-    return list(itertools.islice(sequence(graphs(source, TWO), DeviceKind.CPU, 0, processor), count))
-
-
-@functools.cache
-def tuned() -> list[Draft]:
-    """Return drafts in which every value of every tunable occurs."""
-    drafts = drafts_of(one(TUNED), EVERY, wide=True)
-    chosen: dict[tuple[str, object], Draft] = {}
-    for draft in drafts:
-        for item in draft.configuration.items():
-            chosen.setdefault(item, draft)
-    return list({d.source: d for d in chosen.values()}.values())
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _compiled(together: Together) -> None:
     sources = [*map(one, [*OVER, SPREADING.replace("a0", "x"), ANY_SIZE]), *(two(*case) for case in WITH_OTHERS)]
     drafts = [d for source in sources for d in drafts_of(source)]
     threaded = [d for formula in THREADED for d in drafts_of(one(formula), 2, threads=2)]
-    together.compile(d.source for d in [*drafts, *threaded, *tuned(), *drafts_of(one(ANY_SIZE), 2)])
+    together.compile(d.source for d in [*drafts, *threaded, *every_value(one(TUNED)), *drafts_of(one(ANY_SIZE), 2)])
 
 
 def check(source: str) -> Draft:
@@ -124,8 +84,8 @@ def test_threads_share_the_strips(formula: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_value_of_a_tunable_is_right() -> None:
-    assert {d.configuration["STRIP"] for d in tuned()} == {16, 32, 64, 128, 256, 512, 1024}
-    for draft in tuned():
+    assert {d.configuration["STRIP"] for d in every_value(one(TUNED))} == {16, 32, 64, 128, 256, 512, 1024}
+    for draft in every_value(one(TUNED)):
         for workload in CHECKED:
             Pair(one(TUNED), draft.source, workload).check()
 

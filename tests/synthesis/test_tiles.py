@@ -4,35 +4,17 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
-import sys
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evaluator.types import DeviceKind
-from synthesis.cpp.processor import Processor
-from synthesis.draft import Draft
-from synthesis.strategies import sequence
-from tests.synthesis.checking import Pair, flat, graphs, module, problem
+from tests.synthesis.checking import Pair, flat, module
+from tests.synthesis.three_dimensions import CHECKED, X, drafts_of, every_value, two
 from tests.synthesis.together import Together
 
-X = "torch.randn(b, c, h) * 3"
-SIZES = "b=3, c=37, h=20"
-EVERY = sys.maxsize
-TWO = [{"name": "a", "b": 3, "c": 37, "h": 20}, {"name": "b", "b": 2, "c": 70, "h": 133}]
-CHECKED = [
-    *TWO,
-    {"name": "one row", "b": 1, "c": 41, "h": 1},
-    {"name": "one element", "b": 5, "c": 1, "h": 19},
-    {"name": "long", "b": 1, "c": 1500, "h": 3},
-    {"name": "wide", "b": 2, "c": 3, "h": 1100},
-    {"name": "none", "b": 0, "c": 4, "h": 5},
-]
 TURNED = [
     ("x.transpose(1, 2) * y", X, "torch.randn(b, h, c)"), ("y + F.gelu(x.transpose(1, 2)), y - 1", X, "torch.randn(b, h, c)"),
     ("x.permute(1, 2, 0) + y", "torch.randn(h, b, c)", "torch.randn(b, c, h)"), ("(x.transpose(1, 2) * y.transpose(1, 2) + 1).contiguous(), y.transpose(1, 2) - 1", X, "torch.randn(b, c, h)"),
@@ -46,31 +28,11 @@ TUNED = ("x.transpose(1, 2) * y, torch.softmax(torch.tanh(x.transpose(1, 2)) + y
 ANY_SIZE = ("x.transpose(1, 2) + y, torch.log_softmax(x.transpose(1, 2) * y, -1)", X, "torch.randn(b, h, c)")
 
 
-def two(formula: str, first: str, second: str) -> str:
-    return problem(f"x, y = a0, a1\nreturn {formula}", f"{first}, {second}", sizes=SIZES)
-
-
-@functools.cache
-def drafts_of(source: str, count: int = 1, threads: int = 1, *, wide: bool = False) -> list[Draft]:
-    processor = Processor(threads, wide=wide)
-    return list(itertools.islice(sequence(graphs(source, TWO), DeviceKind.CPU, 0, processor), count))
-
-
-@functools.cache
-def tuned() -> list[Draft]:
-    """Return drafts in which every value of every tunable occurs."""
-    chosen: dict[tuple[str, object], Draft] = {}
-    for draft in drafts_of(two(*TUNED), EVERY, wide=True):
-        for item in draft.configuration.items():
-            chosen.setdefault(item, draft)
-    return list({d.source: d for d in chosen.values()}.values())
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _compiled(together: Together) -> None:
     drafts = [d for case in (*TURNED, ANY_SIZE) for d in drafts_of(two(*case), 2)]
     threaded = [d for case in TURNED[::4] for d in drafts_of(two(*case), 2, threads=2)]
-    together.compile(d.source for d in [*drafts, *threaded, *tuned()])
+    together.compile(d.source for d in [*drafts, *threaded, *every_value(two(*TUNED))])
 
 
 @pytest.mark.parametrize("case", TURNED)
@@ -92,8 +54,8 @@ def test_threads_share_the_tiles(case: tuple[str, str, str], monkeypatch: pytest
 
 
 def test_every_value_of_a_tunable_is_right() -> None:
-    assert {d.configuration["TILE"] for d in tuned()} == {16, 32, 64}
-    for draft in tuned():
+    assert {d.configuration["TILE"] for d in every_value(two(*TUNED))} == {16, 32, 64}
+    for draft in every_value(two(*TUNED)):
         for workload in CHECKED:
             Pair(two(*TUNED), draft.source, workload).check()
 
