@@ -15,13 +15,12 @@ import torch
 
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, overwrite, pack
+from evaluator.child.protocol.layout import WORDS, LayoutError, TensorSpec, overwrite, pack
 from evaluator.errors import CageError
 from evaluator.sandbox.process import ChildProcess
 
 _RETIRED_LIMIT_BYTES = 4 * 1024**3
 _SPARE_BLOCKS, _SPARE_BYTES = 4, 2 * 1024**3
-_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Block:
@@ -87,7 +86,7 @@ def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[t
         for target, source in zip(ours, theirs, strict=True):
             if target.shape != source.shape or target.dtype != source.dtype:
                 raise LayoutError("the calls of a round have equal layouts")
-            word = _WORDS.get(target.element_size())
+            word = WORDS.get(target.element_size())
             if word and target.is_contiguous() and source.is_contiguous() and target.device == source.device:
                 some, others = plain.setdefault(word, ([], []))
                 some.append(target.view(word))

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, overwrite
+from evaluator.child.protocol.layout import WORDS, LayoutError, TensorSpec, overwrite
 
 BLOCK_BYTES = 4096
 VALUES = 8
@@ -32,7 +32,6 @@ MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 SHIFT = 24
 REPLAY_SHIFT = 61  # keeps the top bits, as many as VALUES needs
 _FEW = 12  # up to this many positions, Python's own numbers are faster than NumPy's arrays
-_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMPY = {
     torch.float64: "int64", torch.float32: "int32", torch.float16: "int16", torch.int64: "int64", torch.int32: "int32",
     torch.int16: "int16", torch.int8: "uint8", torch.uint8: "uint8", torch.bool: "uint8",
@@ -132,7 +131,7 @@ def element_bits(tensor: torch.Tensor) -> torch.Tensor:
     """Return the bits of a tensor's elements as one row of integers, in memory order; a view if the tensor is dense."""
     flat = tensor.detach()
     flat = flat.as_strided((tensor.numel(),), (1,)) if dense(tensor) else flat.reshape(-1)
-    return flat.view(_WORDS.get(tensor.element_size(), torch.int64))
+    return flat.view(WORDS.get(tensor.element_size(), torch.int64))
 
 
 def make_link(
@@ -232,9 +231,7 @@ def _step_by_numpy(source: Any, target: Any, link: Link) -> None:
 
 def _step_by_torch(source: torch.Tensor, targets: Sequence[torch.Tensor], link: Link) -> None:
     where, read, addend, *_ = link.coefficients.unbind()
-    pick = source.index_select(0, read).to(torch.int64)
-    pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
-    chosen = _chosen(pick, link)
+    chosen = _chosen(_pick(source.index_select(0, read), addend), link)
     for target, span in zip(targets, link.spans, strict=True):
         target.index_copy_(0, where[span], chosen[span].to(target.dtype))
 
@@ -245,14 +242,18 @@ def step_together(
     """Do `step` for many calls by torch, in place: a third of the operations, each of which costs a GPU some
     microseconds."""
     where, read, addend, *_ = link.coefficients.unbind()
-    pick = torch.stack([element_bits(some[link.output]).index_select(0, read) for some in outputs]).to(torch.int64)
-    pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
-    chosen = link.coefficients[ROWS - VALUES :].gather(0, pick)
+    bits = torch.stack([element_bits(some[link.output]).index_select(0, read) for some in outputs])
+    chosen = link.coefficients[ROWS - VALUES :].gather(0, _pick(bits, addend))
     for index, span in zip(link.inputs, link.spans, strict=True):
         targets = [element_bits(some[index]) for some in inputs]
         places, found = where[span], chosen[:, span].to(targets[0].dtype)
         for target, row in zip(targets, found, strict=True):
             target.index_copy_(0, places, row)
+
+
+def _pick(bits: torch.Tensor, addend: torch.Tensor) -> torch.Tensor:
+    """Return the numbers of the values that new tensors of output elements' bits select."""
+    return bits.to(torch.int64).mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
 
 
 def _chosen(pick: torch.Tensor, link: Link) -> torch.Tensor:

@@ -19,7 +19,7 @@ ALIGNMENT = 64
 _MAX_ELEMENTS = 1 << 40
 _MAX_TREE = 10_000
 _SPARSE, _SPARSE_BYTES = 4, 1 << 20
-_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers by bytes
 
 
 # torch converts, copies and compares all of these; others (int4, float4_e2m1fn_x2, complex32, quint8) it only stores.
@@ -187,7 +187,7 @@ def overwrite(tensor: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     last = torch.full((span,), -1, device=once.device).scatter_reduce_(0, places, order, "amax")
     held = last >= 0
     source = moved.to(once.device, once.dtype).reshape(-1)[last[held]]
-    word = _WORDS.get(once.element_size(), once.dtype)  # torch does not put single numbers of every dtype
+    word = WORDS.get(once.element_size(), once.dtype)  # torch does not put single numbers of every dtype
     once.as_strided((span,), (1,)).view(word)[held] = source.view(word)
     return tensor
 
