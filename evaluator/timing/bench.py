@@ -27,7 +27,7 @@ from evaluator.timing.integrity import CHECKS, CLOSE_LOOKS
 from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.overhead import ClockRule
 from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
-from evaluator.timing.rounds import Rounds, ends_after
+from evaluator.timing.rounds import Rounds, bounded, ends_after
 from evaluator.timing.sampling import sample_functions
 from evaluator.types import BaselineTime, Clock, DeviceKind, Measurement, Workload
 
@@ -379,25 +379,26 @@ class Bench:
     def _plan(self, rules: Rules, first: RoundPlan) -> None:
         """Choose the round sizes by the fastest contender; all are prepared for the `first` plan."""
         rounds, round_us = self._rounds, rules.round_us or self._rounds.backend.round_us
-        calls, fastest = rounds.idle_inputs(first.calls), math.inf
+        calls, fastest, slowest = rounds.idle_inputs(first.calls), math.inf, 0.0
         for contender in self.contenders:
-            for _ in range(self._protocol.warm_up_rounds):
-                done = rounds.run(contender, calls, first)
-                fastest = min(fastest, done.wall_us / first.executions)
+            tried = (rounds.run(contender, calls, first) for _ in range(self._protocol.warm_up_rounds))
+            call_us = min(done.wall_us for done in tried) / first.executions
+            fastest, slowest = min(fastest, call_us), max(slowest, call_us)
         rounds.prepare_null(calls, graph=self._graph)
         rounds.measure_null(calls, first, 2)
-        call_us = self._refined_us(self._net_us(fastest * first.executions, first) / first.executions, round_us)
+        call_us = self._net_us(fastest * first.executions, first) / first.executions
+        call_us = self._refined_us(call_us, round_us, slowest)
         if rounds.backend.kind is DeviceKind.CPU:
             round_us = rules.length_us(call_us, round_us)
-        sizes = [rounds.planned(call_us, round_us * factor) for factor in self._protocol.round_sizes]
-        self._plans = list(dict.fromkeys(sizes))
+        sizes = [(rounds.planned(call_us, round_us * factor), factor) for factor in self._protocol.round_sizes]
+        self._plans = list(dict.fromkeys(bounded(plan, slowest, factor) for plan, factor in sizes))
 
-    def _refined_us(self, call_us: float, round_us: float) -> float:
+    def _refined_us(self, call_us: float, round_us: float, slowest_us: float) -> float:
         """Return the fastest contender's time of a call, from rounds that grow until they are long enough: in a short
         round the overhead hides it."""
         tried: RoundPlan | None = None
         for _ in range(self._protocol.refinements):
-            plan = self._rounds.planned(call_us, round_us)
+            plan = bounded(self._rounds.planned(call_us, round_us), slowest_us)
             if plan == tried:
                 break
             tried, calls = plan, self._rounds.idle_inputs(plan.calls)

@@ -31,6 +31,9 @@ _ADVERSARIAL_SHARE = 0.06  # share of calls that hold adversarial values
 _FEW_CALLS = 8
 _NULL_ROUND_S = 30.0
 _REHEARSED_CALLS = 24  # of a rehearsal: one that skips a tenth passes one in twelve, and there are eight
+# A contender that is hundreds of times slower than the fastest would be given seconds of replays in each round. Three
+# replays are enough for the checks of replays.
+_LONGEST_ROUND_US, _FEWEST_REPLAYS = 1e6, 3
 _ADVERSARIAL_FREE_INPUTS = 100  # free device memory that this needs, in multiples of an input's bytes
 
 
@@ -84,10 +87,11 @@ class Rounds:
         return replace(plan, replays=1, instances=1) if self._stateful else plan
 
     def first_plan(self, round_us: float) -> RoundPlan:
-        """Return a round for calls of unknown time. Where the number of calls does not depend on their time, children
-        are prepared once for all rounds."""
+        """Return a round for calls of unknown time. On a GPU, where the number of calls does not depend on their time,
+        children are prepared once for all rounds."""
         plan = self.planned(math.inf, round_us)
-        return replace(plan, calls=max(FIRST_CALLS, plan.calls), replays=1)
+        least = 1 if self.backend.kind is DeviceKind.CUDA else FIRST_CALLS
+        return replace(plan, calls=max(least, plan.calls), replays=1)
 
     def new_inputs(self, count: int) -> RoundInputs:
         """Return inputs that were never shown before, and a chain between the calls.
@@ -340,3 +344,10 @@ def ends_after(number: int, share: float, *, most: int, fewest: float) -> int:
     if number % 2 or bound <= 2:
         return 1 + int(share * most)
     return int(2 * (bound / 2) ** share) if number % 4 == 0 else 2 + int(share * (bound - 2))
+
+
+def bounded(plan: RoundPlan, slowest_us: float, factor: float = 1.0) -> RoundPlan:
+    """Return a plan of `factor` times the planned round, with fewer replays where a contender with calls of
+    `slowest_us` would take seconds for it."""
+    most = factor * max(_FEWEST_REPLAYS, int(_LONGEST_ROUND_US / (plan.calls * max(slowest_us, 1e-3))))
+    return replace(plan, replays=min(plan.replays, math.ceil(most)))

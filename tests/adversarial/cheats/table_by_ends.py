@@ -1,4 +1,4 @@
-"""rope_at | output replay | cosines and sines are kept by the first position, the last one and their number | INCORRECT_VALUES | cpu cuda"""
+"""rope_at | output replay | cosines and sines are kept by the first position, the last one and their number | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
 
 import torch
 import torch.nn as nn

@@ -21,7 +21,7 @@ from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import graph_replays
 from evaluator.timing.protocol import STANDARD
-from evaluator.timing.rounds import Rounds, ends_after
+from evaluator.timing.rounds import Rounds, bounded, ends_after
 from evaluator.timing.verifier import Verifier, _Comparison
 from evaluator.types import Stage, Verdict
 from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
@@ -254,6 +254,14 @@ def test_rehearsals_end_where_nobody_can_tell():
     assert missed(range(5, shortest)) < 0.05
     assert missed(range(2, 5)) < 0.2
     assert all(missed(range(first, first + 45)) < 0.15 for first in range(2, 45))
+
+
+def test_a_very_slow_contender_is_given_few_replays_in_rounds_of_two_sizes():
+    plan = RoundPlan(calls=11, replays=43)
+    assert bounded(plan, 12.0) == bounded(plan, 2000.0) == plan
+    assert bounded(plan, 4000.0).replays == 22
+    assert [bounded(plan, 80_000.0, factor).replays for factor in (1.0, 1.6)] == [3, 5]
+    assert bounded(replace(plan, replays=1), 80_000.0).replays == 1
 
 
 def test_rehearsals_of_short_rounds_end_after_any_replay():
