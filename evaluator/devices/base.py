@@ -209,6 +209,9 @@ class DeviceBackend(Protocol):
         are captured. Nothing is verified: for comparison only. With `profile` a device whose profiler works tells the
         time of the kernels alone. None where the device has no room for it."""
 
+    def start_profilers(self, *children: ChildProcess) -> None:
+        """Load the profiler in all of these children at once, since that takes seconds in each."""
+
     def release(self, *children: ChildProcess) -> None:
         """Forget what `prepare` made for children; they may be prepared again."""
 

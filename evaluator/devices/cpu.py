@@ -269,6 +269,9 @@ class CpuBackend:
         if staged is not None:
             staged.close()
 
+    def start_profilers(self, *children: ChildProcess) -> None:
+        """Do nothing: plain loops are not profiled here."""
+
     def release(self, *children: ChildProcess) -> None:
         """Close the children's memory files on both sides."""
         for child in children:

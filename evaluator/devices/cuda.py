@@ -53,7 +53,7 @@ from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
-_RELEASE_S = 20.0
+_RELEASE_S, _PROFILER_S = 20.0, 60.0
 _PLAIN_US, _PLAIN_TRIES = 3_000.0, 2  # of the shorter run of plain replays
 _LEAST_CALL_US = 0.5
 _LEAST_US = 1.0  # noise never makes a time that is not positive
@@ -297,17 +297,18 @@ class CudaBackend:
         child.freeze()
         return PlainLoop(max(long_us - short_us, _LEAST_US) / (2 * few * count), kernels_us)
 
+    def start_profilers(self, *children: ChildProcess) -> None:
+        _ask_all(children, "cuda_profiler", _PROFILER_S)
+        for child in children:
+            with contextlib.suppress(ChildFault):
+                child.freeze()  # so that it does not disturb the other's loops
+
     def release(self, *children: ChildProcess) -> None:
         """Release the graphs, outputs and mappings of the inputs, in all children at once, since each takes 50 ms."""
-        asked = []
-        for child in children:
-            if child in self._timed:
-                self._forget_timed(child)
-                with contextlib.suppress(ChildFault):  # it has ended, or its next request will tell
-                    asked.append((child, child.send_request("cuda_release", timeout_s=_RELEASE_S)))
-        for child, one in asked:
-            with contextlib.suppress(ChildFault):
-                child.receive_reply(one)
+        timed = [child for child in children if child in self._timed]
+        for child in timed:
+            self._forget_timed(child)
+        _ask_all(timed, "cuda_release", _RELEASE_S)
 
     def free_bytes(self) -> int | None:
         free, _ = self._driver.memory()
@@ -399,6 +400,17 @@ class CudaBackend:
             self._driver.forbid_persisting_l2()
         except DriverError:  # GPUs before Ampere have none
             return
+
+
+def _ask_all(children: Sequence[ChildProcess], operation: str, timeout_s: float) -> None:
+    """Send a request to all children, then wait for their replies. A child that fails tells so at its next request."""
+    asked = []
+    for child in children:
+        with contextlib.suppress(ChildFault):
+            asked.append((child, child.send_request(operation, timeout_s=timeout_s)))
+    for child, one in asked:
+        with contextlib.suppress(ChildFault):
+            child.receive_reply(one)
 
 
 def _nvml(uuid: str) -> Nvml | None:

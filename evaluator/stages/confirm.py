@@ -19,7 +19,6 @@ from evaluator.screening.screen import Screened, screen
 from evaluator.stages import outcomes
 from evaluator.stages.candidate_children import compiled_kernels
 from evaluator.stages.confirm_times import (
-    AGAIN,
     CHAMPION,
     ConfirmTimer,
     RepeatedTimes,
@@ -28,7 +27,7 @@ from evaluator.stages.confirm_times import (
     log_ratios_by_comparator,
     suspects_of,
 )
-from evaluator.stages.fresh_processes import EAGER, FreshProcesses
+from evaluator.stages.fresh_processes import AGAIN, EAGER, FreshProcesses
 from evaluator.stages.judge import Judge
 from evaluator.stages.outcomes import Origin
 from evaluator.stages.promotion import Decision, decide, unchecked_in_words

@@ -16,7 +16,7 @@ from evaluator.oracle.oracle import Oracle
 from evaluator.screening import libraries
 from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
-from evaluator.stages.fresh_processes import EAGER, FreshProcesses, ProcessSet
+from evaluator.stages.fresh_processes import AGAIN, CANDIDATE, EAGER, FreshProcesses, ProcessSet
 from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
@@ -37,7 +37,7 @@ from evaluator.types import (
     Workload,
 )
 
-AGAIN, CANDIDATE, CHAMPION = "again", "candidate", "champion"
+CHAMPION = "champion"
 _MORE_LOOKS = 2  # where integrity checks could not look
 Tell = Callable[[Workload, int], None]
 """Is told before each repetition: the Workload, and the repetition's number from 0."""
@@ -294,6 +294,7 @@ class ConfirmTimer:
                 yield bench, oracle, modes, compiled
         finally:
             bench.close()
+            self.processes.rest()
 
     @contextmanager
     def _turn(
@@ -303,9 +304,11 @@ class ConfirmTimer:
         with ExitStack() as turn:
             with self.spent.on("processes"), self.session.sharing.released():
                 subjects = turn.enter_context(self.processes.turn(repetition, eager=EAGER in modes))
-                bench.replace([*self._contenders(subjects, oracle, modes), *compiled])
+                again = [one for one in bench.contenders if one.subject is subjects[AGAIN]]
+                bench.replace([*self._contenders(subjects, oracle, modes, again), *compiled])
             yield
-            bench.replace(compiled)
+            # The Candidate's process stays as it is for the next turn.
+            bench.replace([*(one for one in bench.contenders if one.name == CANDIDATE), *compiled])
 
     def _time(self, bench: Bench, *, rehearse: bool, closely: bool) -> None:
         """Time a repetition. Raises Rejection, ComparatorFailed."""
@@ -327,13 +330,16 @@ class ConfirmTimer:
     def _secret_below(self, bound: int) -> int:
         return int(torch.randint(bound, (1,), generator=self.trial.generator))
 
-    def _contenders(self, subjects: ProcessSet, oracle: Oracle, modes: Sequence[str]) -> list[Contender]:
-        """Construct the module in every child of a repetition; in eager's only if it is among the `modes`.
-
-        AGAIN is the Candidate in another process. Its distance from CANDIDATE is the A/A spread.
-        """
+    def _contenders(
+        self, subjects: ProcessSet, oracle: Oracle, modes: Sequence[str], again: Sequence[Contender]
+    ) -> list[Contender]:
+        """Construct the module in every new child of a repetition; in eager's only if it is among the `modes`. `again`
+        is the Candidate's contender of the repetition before, if any."""
         problem, found = self.trial.problem, []
         for name, subject in subjects.items():
+            if name == AGAIN and again:
+                found += [one.as_sampled(AGAIN) for one in again]
+                continue
             if name == EAGER and EAGER not in modes:
                 continue
             if name == EAGER:

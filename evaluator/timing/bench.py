@@ -206,6 +206,7 @@ class Bench:
         rounds, plan = self._rounds, self._plans[-1]
         inputs = rounds.usual_inputs(plan.calls)
         found: dict[str, PlainLoop] = {}
+        rounds.start_profilers([c for c in self.contenders if c.name in profile])
         for contender in (c for c in self.contenders if c.name not in without):
             try:
                 loop = rounds.run_plainly(contender, inputs, plan, profile=contender.name in profile)

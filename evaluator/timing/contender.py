@@ -58,6 +58,11 @@ class Contender:
         self.adjustments = ()
         self.unchecked.clear()
 
+    def as_sampled(self, name: str) -> Contender:
+        """Give it another name, and compare one call a round from now on. It remains prepared."""
+        self.name, self.sampled = name, True
+        return self
+
     def note_unchecked(self, check: str, why: str) -> None:
         """Note that a check could not look, and why. Without a reason, forget that: it has looked by now."""
         if why:

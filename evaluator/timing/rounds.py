@@ -291,6 +291,11 @@ class Rounds:
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._attributed(contender, fault, inputs) from fault
 
+    def start_profilers(self, contenders: Sequence[Contender]) -> None:
+        """Load profilers for `run_plainly`, in all of their children at once."""
+        with self.session.pools.monitoring_paused():
+            self.backend.start_profilers(*(contender.subject.child for contender in contenders))
+
     def run_plainly(
         self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, profile: bool
     ) -> PlainLoop | None:

@@ -21,5 +21,5 @@ def test_the_command_line_knows_the_proposers_that_cost_nothing() -> None:
 def test_the_guide_has_the_numbers_of_a_confirmation() -> None:
     text = (ROOT / "docs" / "guide" / "judge.md").read_text(encoding="utf-8")
     pairs, first = WORDS[STANDARD.process_pairs], WORDS[STANDARD.first_pairs]
-    assert f"times {pairs} fresh pairs of processes" in text
+    assert f"times {pairs} fresh processes" in text
     assert f"in {first} of the {pairs} repetitions" in text

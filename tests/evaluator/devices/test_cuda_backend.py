@@ -259,6 +259,12 @@ def test_plain_replays_are_timed_by_the_difference_of_a_long_and_a_short_run(bac
     backend.release(child)
 
 
+def test_profilers_start_in_all_children_at_once_and_these_lie_stopped_then(backend, driver):
+    some = [FakeChild(driver), FakeChild(driver)]
+    backend.start_profilers(*some)
+    assert [child.asked for child in some] == [["cuda_profiler", "freeze"]] * 2
+
+
 def test_without_a_graph_when_asked(backend, driver):
     child = FakeChild(driver)
     assert backend.prepare(child, request(calls(2)), graph=False) is Clock.CALLS
