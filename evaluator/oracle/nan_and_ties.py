@@ -12,6 +12,7 @@ import torch
 
 from evaluator.child.reference.float64 import INDICES
 from evaluator.comparison.expected import Expected
+from evaluator.comparison.target import Target
 from evaluator.errors import ChildError
 from evaluator.inputs import perturbations, values
 from evaluator.oracle.oracle import Oracle
@@ -23,6 +24,12 @@ _SHRUNK = 1e6  # an output this many times smaller than the stand-in for infinit
 # Tie-breaking orders (`child.reference.ties`) that an element may follow, and those that a whole row may follow. A
 # kernel may keep the first or the last of tied values, begin anywhere, or swap neighbours.
 _BY_ELEMENT, _BY_ROW = ("own", "runner-up"), (0, -1, 2, 4, -3, "even", "odd")
+# Further ones for what is still wrong then: a GPU's top-k takes zeros of positive sign first, wherever they lie. Of the
+# choices of two among eight, so many random orders leave out one in a thousand.
+_FURTHER = (
+    (1, 3, 5, 6, 7, 8, 9, 10, 11),
+    *(tuple(f"shuffled {n}" for n in range(i, i + 32)) for i in range(0, 192, 32)),
+)
 _ROUNDED = 1e-13  # of the largest value in a row
 _GROUPS = 15  # at most: all combinations of four inputs
 
@@ -143,7 +150,22 @@ def allow_other_ties(
         )
         for at, (target, actual, *others) in enumerate(zip(expected.targets, outputs, *found, strict=True))
     ]
+    for orders in _FURTHER:
+        if _within(told, expected, outputs):
+            break
+        try:
+            found, _ = oracle.subject.resolve_ties(tree, tensors, given, orders, timeout_s=_CALL_S)
+        except ChildError:  # it has no memory for so many outputs
+            break
+        told = [
+            target.nearest_of(actual, (), others) for target, actual, *others in zip(told, outputs, *found, strict=True)
+        ]
     return replace(expected, targets=tuple(told))
+
+
+def _within(targets: Sequence[Target], expected: Expected, outputs: Sequence[torch.Tensor]) -> bool:
+    trios = zip(targets, expected.limits, outputs, strict=True)
+    return all(target.compare(actual, limit) is None for target, limit, actual in trios)
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

@@ -133,6 +133,7 @@ class _TieBreaker(_Float64Recorder):  # type: ignore[no-untyped-call]
     - "runner-up": the other one of two that are equally good
     - "even", "odd": swap each tied pair of neighbours that begins at an even or odd place
     - a number: begin that many places behind the first of all tied values, forwards or (negative) backwards
+    - "shuffled N": take tied values in the N-th random order of their places
     """
 
     def __init__(
@@ -167,7 +168,8 @@ class _TieBreaker(_Float64Recorder):  # type: ignore[no-untyped-call]
             return tolerance.with_runner_up(selection)
         if self._order in _PAIRS:
             return tolerance.with_swapped_pairs(selection, _PAIRS.index(self._order))
-        return tolerance.first_tied_from(selection, int(self._order))
+        size, device = selection.scores.shape[selection.axis], selection.scores.device
+        return tolerance.first_tied(selection, _ranks(self._order, size).to(device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +224,9 @@ class TieTolerance:
         theirs = selection.indices.index_select(selection.axis, partner)
         return torch.where(self._tied(selection, selection.indices, theirs), theirs, selection.indices)
 
-    def first_tied_from(self, selection: Selection, begin: int) -> Tensor:
-        """Replace the selections that are no better than the last one by the first tied ones in order of their place.
-
-        The order starts at place `begin` and wraps around, or runs backwards from `-begin - 1` places before the end.
-        """
+    def first_tied(self, selection: Selection, ranks: Tensor) -> Tensor:
+        """Replace the selections that are no better than the last one by the tied ones of the lowest ranks, given for
+        each place."""
         axis, count, size = (
             selection.axis,
             selection.indices.shape[selection.axis],
@@ -235,12 +235,11 @@ class TieTolerance:
         if count >= size:
             return selection.indices
         places = torch.arange(size, device=selection.scores.device)
-        turn = (places - begin if begin >= 0 else -1 - places + begin + 1) % size
         last = selection.indices.narrow(axis, count - 1, 1)
         every = places.reshape(_along(axis, selection.scores)).expand_as(selection.scores)
         tied = self._tied(selection, last.expand_as(selection.scores), every) | (every == last)
         # Better selections than the last one keep their places, before all tied ones.
-        key = torch.where(tied, turn.reshape(_along(axis, selection.scores)).to(torch.float64) + 1, torch.inf)
+        key = torch.where(tied, ranks.reshape(_along(axis, selection.scores)).to(torch.float64) + 1, torch.inf)
         rank = torch.linspace(0, 0.5, count, dtype=torch.float64, device=key.device).reshape(_along(axis, key))
         better = torch.where(
             tied.gather(axis, selection.indices), key.gather(axis, selection.indices), rank.expand_as(selection.indices)
@@ -281,6 +280,16 @@ def tie_tolerance(own: Selection, wide: Selection, perturbed: Selection, *, nan_
     of_each = torch.maximum(share.amax(axis, keepdim=True), _mean_square(share)) * size
     factor = _FACTOR if own.scores.dtype in (torch.float32, torch.float64) else _FACTOR_HALF
     return TieTolerance((factor * torch.minimum(of_row, of_each)).clamp_min(least), unknown, own_scores)
+
+
+def _ranks(order: str | int, size: int) -> Tensor:
+    """Return the rank of each place: in an order that starts at a place and wraps around, or runs backwards from so
+    many places before the end, or in a random one."""
+    name, _, number = str(order).rpartition(" ")
+    if name:
+        return torch.randperm(size, generator=torch.Generator().manual_seed(int(number)))
+    begin, places = int(number), torch.arange(size)
+    return (places - begin if begin >= 0 else begin - places) % size
 
 
 def _along(axis: int, like: Tensor) -> list[int]:

@@ -191,6 +191,20 @@ def test_where_no_scores_tie_other_selections_are_wrong(judge: Judge) -> None:
     assert not _judged(judge, GATE, x, [actual.roll(1, 1)])
 
 
+@pytest.mark.parametrize(("picks", "right"), [((4, 7), True), ((0, 5), True), ((4, 4), False), ((7, 8), False)])
+def test_any_two_of_eight_tied_scores_are_right(judge: Judge, picks: tuple[int, int], right: bool) -> None:
+    """A GPU's top-k takes zeros of positive sign first, which probabilities do not show."""
+    table = "torch.linspace(1.0, 3.0, 13)"
+    forward = (
+        f"(lambda best: torch.stack([{table}[best].sum(-1), {table}[best].square().sum(-1)], -1))"
+        "(torch.topk(torch.softmax(x, -1), 2).indices)"
+    )
+    found = torch.linspace(1.0, 3.0, 13)[torch.tensor([picks] * 3)]
+    actual = torch.stack([found.sum(-1), found.square().sum(-1)], -1)
+    scores = torch.tensor([[0.0] * 8 + [-3.0] * 4] * 3)
+    assert _judged(judge, forward, scores, [actual]) is right
+
+
 def test_tied_selections_in_order_of_place() -> None:
     scores = torch.tensor(
         [[5.0, 1.0, 7.0, 1.0, 1.0, 0.0], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]
@@ -198,16 +212,17 @@ def test_tied_selections_in_order_of_place() -> None:
     made = torch.topk(scores.double(), 3)
     selection = Selection(scores.double(), 1, made.indices, ordered=True)
     tolerance = TieTolerance(torch.zeros(3, 6).double(), torch.zeros(3, 1, dtype=torch.bool))
-    assert tolerance.first_tied_from(selection, 0).tolist() == [[2, 0, 1], [0, 1, 2], [0, 1, 2]]
-    assert tolerance.first_tied_from(selection, -1).tolist() == [[2, 0, 4], [5, 4, 3], [0, 1, 2]]
-    assert tolerance.first_tied_from(selection, 2).tolist() == [[2, 0, 3], [2, 3, 4], [0, 1, 2]]
-    assert tolerance.first_tied_from(selection, -3).tolist() == [[2, 0, 3], [3, 2, 1], [0, 1, 2]]
+    places = torch.arange(6)
+    assert tolerance.first_tied(selection, places).tolist() == [[2, 0, 1], [0, 1, 2], [0, 1, 2]]
+    assert tolerance.first_tied(selection, 5 - places).tolist() == [[2, 0, 4], [5, 4, 3], [0, 1, 2]]
+    assert tolerance.first_tied(selection, (places - 2) % 6).tolist() == [[2, 0, 3], [2, 3, 4], [0, 1, 2]]
+    assert tolerance.first_tied(selection, (3 - places) % 6).tolist() == [[2, 0, 3], [3, 2, 1], [0, 1, 2]]
     down = Selection(scores.double().t().contiguous(), 0, made.indices.t().contiguous(), ordered=True)
     turned = TieTolerance(torch.zeros(6, 3).double(), torch.zeros(1, 3, dtype=torch.bool))
-    assert turned.first_tied_from(down, 0).t().tolist() == tolerance.first_tied_from(selection, 0).tolist()
+    assert turned.first_tied(down, places).t().tolist() == tolerance.first_tied(selection, places).tolist()
     every = torch.sort(scores.double(), descending=True)
     whole = Selection(scores.double(), 1, every.indices, ordered=True)
-    assert torch.equal(tolerance.first_tied_from(whole, 0), every.indices)
+    assert torch.equal(tolerance.first_tied(whole, places), every.indices)
 
 
 def test_tied_neighbours_are_swapped() -> None:
