@@ -50,7 +50,7 @@ class Space:
 
     @property
     def whole_shape(self) -> tuple[Size, ...]:
-        """The shape of what is gone over, its dimensions in the order in which they are in memory."""
+        """The shape that the loops go over, its dimensions in the order in which they are in memory."""
         sizes = dict(zip(self.order, self.outer + self.inner, strict=True))
         return tuple(sizes[d] for d in range(len(self.order)))
 

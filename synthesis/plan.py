@@ -181,7 +181,7 @@ class Planner:
         return True
 
     def _evaluator(self, space: Space, stage: int, inside: Set[int]) -> Evaluator:
-        """Return an Evaluator for a kernel of a stage, which computes the nodes whose ids are `inside`."""
+        """Return an Evaluator for a kernel of a stage, which computes the nodes with the ids `inside`."""
 
         def stored(node: Node) -> bool:
             ready = id(node) in self.required and id(node) not in inside

@@ -142,7 +142,7 @@ def _of_one_thread(processor: Processor) -> tuple[Strategy, ...]:
 
 
 def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
-    """Return the ways to write C++ whose rows threads share."""
+    """Return the ways to write C++ for rows that threads share."""
     return (
         Strategy(
             "products of few rows, fused rows, shared among threads",
@@ -409,8 +409,8 @@ def propose(
 ) -> Draft | None:
     """Return the Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
 
-    C++ is for `processor`; where it has several threads, there are kernels whose rows they share. `tried` holds sources
-    or Candidate hashes that are not to be proposed again. None when nothing is left. Raise Unsupported where the
+    C++ is for `processor`; where that has several threads, some kernels share rows among them. `tried` holds sources or
+    Candidate hashes that are not to be proposed again. None when nothing is left. Raise Unsupported where the
     synthesiser has no kernel for the reference.
     """
     kind = DeviceKind(device_kind)

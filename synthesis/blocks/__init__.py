@@ -1,4 +1,4 @@
-"""Building blocks: kernels whose frame is written once, with slots that the reference's operations fill.
+"""Building blocks: kernels with a frame that is written once, and with slots that the reference's operations fill.
 
 A block owns masks, clamps, positions, pipelining, guards against infinities, the launch and its Tunables. Slots hold
 any element-wise expression: a prologue on each operand, a score, an epilogue.

@@ -71,7 +71,7 @@ def _pieces(block: Attention) -> list[tuple[str, str, str]]:
 
 
 def _before_loop(block: Attention, pen: Pen) -> dict[str, dict[int, str]]:
-    """Write the queries and what the loop starts from. Return what is loaded for keys and values already."""
+    """Write the queries and the values that the loop starts from. Return the loads of keys and values so far."""
     depth, depth_v = block.found.q.shape[-1], block.shape[-1]
     for end, first, extent in _pieces(block):
         pen.lines += [f"    j_q{end} = {first}tl.arange(0, {extent})[None, :]"]

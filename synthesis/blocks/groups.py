@@ -25,7 +25,7 @@ TUNABLES = {
 
 
 def use_groups(root: Node, users: Callable[[Node], list[Node]], one: Size) -> bool:
-    """Let a block compute `root`, a group normalisation or an element-wise result of one that nobody else uses.
+    """Let a block compute `root`, a group normalisation or an element-wise result of one that has no other use.
 
     Return whether there is such a block.
     """

@@ -39,7 +39,7 @@ _NIBBLES = """
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """An integer weight: the load of its bytes, the bits in use ("bytes", "low" or "high"), and what is subtracted."""
+    """An integer weight: the load of its bytes, the bits in use ("bytes", "low" or "high"), and the offset."""
 
     load: Expr
     bits: str

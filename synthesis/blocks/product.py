@@ -1,6 +1,6 @@
 """Skinny products: several matrix products of the same few rows in one pass over the weights.
 
-What surrounds them moves to where it costs least: a norm's statistics are summed beside the product and scale its
+What surrounds them moves to where it costs least: a norm's statistics are summed with the product and scale its
 result, scales of weights do too, a low-rank term is one more product of the same pass, and weights of 8 or 4 bits
 become operands in registers. `multiply` writes the kernels.
 """
@@ -180,7 +180,7 @@ def operands(node: Node, one: Size, least: int = 16) -> Operands | None:
 def use_product(
     root: Node, users: Callable[[Node], list[Node]], one: Size, *, low_rank: bool = False, norms_apart: bool = False
 ) -> bool:
-    """Let a block compute `root`: a product, or an element-wise result of products that nobody else uses.
+    """Let a block compute `root`: a product, or an element-wise result of products that have no other use.
 
     With `low_rank` only where one of them is a low-rank term. With `norms_apart` a normalised operand is read from
     memory. Return whether there is such a block.
@@ -218,7 +218,7 @@ def _also_read(
 
 
 def cone_of(root: Node) -> list[Node]:
-    """Return what an element-wise result is computed from, down to products and what is in memory."""
+    """Return the nodes that an element-wise result is computed from, down to products and tensors in memory."""
     found: dict[int, Node] = {}
 
     def visit(node: Node) -> None:

@@ -68,8 +68,8 @@ def _used_by(program: Program) -> Callable[[Node], list[Node]]:
 
 
 def _required(program: Program, *, alone: bool) -> list[Node]:
-    """Return what may have to be in memory, arguments first: results, what calls and reductions read, and what is put
-    together, such as a recurrence's steps; with `alone`, every call."""
+    """Return what may have to be in memory, arguments first: results, the operands of calls and reductions, and tensors
+    that are put together, such as a recurrence's steps; with `alone`, every call."""
     nodes = list(program.inputs_first())
     wanted = {id(base(output)) for output in program.outputs}
     for node in nodes:

@@ -126,7 +126,7 @@ class TileWriter(Writer):
         return f"tl.load({node.name}_ptr + {place_of(offset)}{self.spread}{options})"
 
     def before_loop(self, expr: Expr, rows: str) -> dict[int, str]:
-        """Load what is the same for every row of a tile, and return the names by number.
+        """Load the values that are the same for every row of a tile, and return the names by number.
 
         A vector along the columns is loaded as a whole tile of `rows`. Loaded as a vector it would have a thread for
         each column, and the compiler would hold the whole tile that way: reductions then shuffle every element.
@@ -180,7 +180,7 @@ class Pen:
     pieces: set[str] = field(default_factory=set)
 
     def writer(self, rows: Iterable[str], indent: str, **more: Any) -> TileWriter:
-        """Return a writer of tiles whose rows are these variables."""
+        """Return a writer of tiles with these variables as rows."""
         return TileWriter(
             None, "held", self.exact, self.lines, self.pieces, {}, {}, self.used, indent,  # type: ignore[arg-type]
             row_variables=frozenset(rows), **more,

@@ -128,7 +128,7 @@ def _dense(kernel: Kernel) -> list[Store]:
 
 
 def _write_row(w: Writer, scratches: list[Slot]) -> None:
-    """Emit what is done for one row."""
+    """Emit the code for one row."""
     for store in w.kernel.stores:
         if store.full:
             kind = TYPES[store.node.dtype]

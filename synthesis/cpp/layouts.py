@@ -1,4 +1,4 @@
-"""The C++ text for rows whose elements are not neighbours in memory: strips of such rows, and tiles to transpose."""
+"""The C++ text for rows with elements that are not neighbours in memory: strips of such rows, and tiles to transpose."""
 
 # ruff: noqa: E501  the lines of C++ are as long as they are
 

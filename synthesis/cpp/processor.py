@@ -1,4 +1,4 @@
-"""What C++ kernels are written for: the threads that they may use, and the width of the processor's vectors."""
+"""Describe the CPU that C++ kernels are written for: the threads that they may use, and the width of its vectors."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class Processor:
 
     @property
     def sums(self) -> int:
-        """Vectors of sums that registers hold beside what is read."""
+        """Vectors of sums that registers hold, with room left for the operands."""
         return 16 if self.wide else 8

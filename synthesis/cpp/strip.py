@@ -1,7 +1,7 @@
 """Write a kernel whose rows lie side by side in memory: each lane of a vector is a row of its own.
 
-Strips of STRIP rows are gone over together, element by element, so that what is read and written is contiguous. What is
-one number for each row is kept in arrays of a strip's length.
+Strips of STRIP rows are gone over together, element by element, so that reads and writes are contiguous. Single numbers
+of a row are kept in arrays of a strip's length.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = {"f": "float", "i": "int32_t", "b": "int32_t"}
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """The loops around a kernel's rows: `apart` ones, and `lane`, whose rows are neighbours in memory."""
+    """The loops around a kernel's rows: `apart` ones, and `lane` over rows that are neighbours in memory."""
 
     apart: tuple[tuple[str, Size], ...]
     lane: tuple[str, Size]

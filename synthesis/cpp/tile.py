@@ -32,7 +32,7 @@ class Tiles:
 
 
 def find_tiles(kernel: Kernel) -> Tiles | None:
-    """Return what is better transposed than gathered; None where all is read along the rows."""
+    """Return the loads that are better transposed than gathered; None where all are along the rows."""
     exprs = kernel.exprs()
     if max(kernel.length.values) < LEAST or any(e.op == "cat" for e in exprs):
         return None

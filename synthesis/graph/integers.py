@@ -1,4 +1,4 @@
-"""Which whole numbers a tensor may hold.
+"""Bound the whole numbers that a tensor may hold.
 
 Kernels in C++ compute with 32 bits, in as many lanes as floats; those in Triton load tensors as 64 bits, but have
 positions of 32. Every kernel reduces in float32. What may be larger is refused, so that it stays a library call; so is
@@ -50,7 +50,7 @@ class Ranges:
             raise Unsupported("whole numbers that may need 64 bits")
 
     def check(self, node: Node) -> None:
-        """Raise Unsupported for a pointwise node whose numbers, or its operands', kernels would get wrong."""
+        """Raise Unsupported for a pointwise node if kernels would get its numbers, or those of its operands, wrong."""
         operands = [i for i in node.inputs if not _is_float(i)]
         if _is_float(node) or any(_is_float(i) and i.kind != "constant" for i in node.inputs):
             operands = [i for i in operands if i.kind != "constant"]  # becomes a float as it is written

@@ -47,7 +47,7 @@ class _Turner:
         return Node(f"{node.name}_turned", "view", "permute", (inner,), node.shape, node.dtype, order)
 
     def _turned(self, node: Node, order: Order) -> Node | None:
-        """Return a node whose transposition by `order` is this one; None where no memory is so."""
+        """Return a node that is this one once it is transposed by `order`; None where no tensor lies so in memory."""
         key = (id(node), order)
         if key not in self._memo:
             self._memo[key] = self._turn(node, order)
@@ -85,7 +85,7 @@ def _order_of(root: Node) -> Order | None:
 
 
 def _below(root: Node) -> list[Node]:
-    """Return a node and what it is computed from, down to what is neither element-wise nor a view."""
+    """Return a node and those that it is computed from, down to nodes that are neither element-wise nor a view."""
     found = {id(root): root}
     waiting = [root]
     while waiting:

@@ -1,6 +1,6 @@
 """Sizes that the visible workloads do not tell apart, and further workloads that do.
 
-Sizes that agree on every workload count as the same size, and a size that is always one as no dimension at all. Where
+Sizes that agree on every workload count as the same size, and a size that is always one as no dimension. Where
 two of a problem's own sizes agree by chance, a kernel would read the wrong one on other workloads. So the reference is
 traced once more with one of them changed; a change that it cannot take, or that leads it elsewhere, is left out.
 """

@@ -16,7 +16,7 @@ def fold_constants(kernel: Kernel) -> Kernel:
 
 
 def _divides(expr: Expr) -> bool:
-    """Return whether this is a number whose reciprocal is one too."""
+    """Return whether this is a number with a finite reciprocal that is not zero."""
     return expr.op == "const" and isinstance(expr.data, int | float) and 1e-30 < abs(expr.data) < 1e30
 
 

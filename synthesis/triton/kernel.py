@@ -298,7 +298,7 @@ def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> N
 
 
 def _join_lanes(w: Writer, number: int, peak: Expr, parts: dict[int, str]) -> None:
-    """Join the peaks and sums of a row's lanes. A row without a finite element, or with none at all, has no sum."""
+    """Join the peaks and sums of a row's lanes. A row without a finite element, or an empty one, has no sum."""
     now, total = parts[peak.number], parts[number]
     whole = w.assign("whole", w.across(peak, now))
     w.rows[number] = w.assign("total", f"tl.sum({total} * {_power(w, f'{now} - {whole}')}, axis=1, keep_dims=True)")

@@ -1,7 +1,7 @@
 """Name the sizes that Triton need not compile anew for: a variant for 1, for multiples of 16 and for others each.
 
 What a thread loads at once depends on sizes that divide positions in memory or bound the elements along them. The
-number of rows does not: a row begins where the product of the row's number and its length says, whatever that is.
+number of rows does not matter: where a row begins follows from its own number and its length.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Monomial = tuple[tuple[Tree, ...], int]
 
 
 def jit(sizes: Iterable[str], needed: Iterable[str]) -> str:
-    """Return the decorator of a kernel that takes `sizes`, of which accesses to memory need these."""
+    """Return the decorator of a kernel that takes `sizes`; accesses to memory use those that are `needed`."""
     free = sorted(set(sizes) - set(needed))
     listed = ", ".join(f'"{name}"' for name in free)
     return f"@triton.jit(do_not_specialize=[{listed}])" if free else "@triton.jit"
