@@ -84,16 +84,24 @@ def _serve(answers: int) -> Request | None:
                 return None
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                request, nursery = Request(**json.loads(line)), os.getpid()
-                pid = os.fork()
-                if pid == 0:
-                    signal.set_wakeup_fd(-1)
-                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    for fd in (answers, woken, wake):
-                        os.close(fd)
-                    _become(request, nursery)
+                request = Request(**json.loads(line))
+                if _fork(request, answers, (answers, woken, wake)):
                     return request
-                _say(answers, pid=pid)
+
+
+def _fork(request: Request, answers: int, ours: Sequence[int]) -> bool:
+    """Fork a program. Return True in its own process, without the descriptors that are `ours`."""
+    nursery = os.getpid()
+    pid = os.fork()
+    if pid != 0:
+        _say(answers, pid=pid)
+        return False
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for fd in ours:
+        os.close(fd)
+    _become(request, nursery)
+    return True
 
 
 def _tell_exits(answers: int) -> None:
