@@ -23,7 +23,7 @@ FORMAT = '''"""The kernel alone."""
 
 from service.exports.base import Format
 
-FORMAT = Format(about="The kernel.", media_type="text/plain", extension="txt", build=lambda export: "kernel")
+FORMAT = Format(about="The kernel.", media_type="text/plain", extension="planted", build=lambda export: "kernel")
 '''
 USE_IT = """
 import json
@@ -72,13 +72,13 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     copy = tmp_path_factory.mktemp("checkout")
     for room in ROOMS:
         shutil.copytree(ROOT / room, copy / room)  # with its bytecode, which saves most of the time
-    (copy / "service/exports/plain_text.py").write_text(FORMAT, encoding="utf-8")
+    (copy / "service/exports/planted_form.py").write_text(FORMAT, encoding="utf-8")
     table = copy / "service/exports/__init__.py"
     text = table.read_text(encoding="utf-8")
     line = '    "py": python_file.FORMAT,\n'
     assert text.count(line) == 1
-    text = text.replace(line, f'{line}    "txt": plain_text.FORMAT,\n')
-    text = text.replace("package, python_file", "package, plain_text, python_file")
+    text = text.replace(line, f'{line}    "planted": planted_form.FORMAT,\n')
+    text = text.replace("\nKERNELS:", "\nfrom service.exports import planted_form\n\nKERNELS:")
     table.write_text(text, encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, "-c", USE_IT],
@@ -97,7 +97,7 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.compiles
 def test_a_format_of_one_file_and_one_line_is_offered(added: dict[str, Any]) -> None:
     (schema,) = added["parameter"]
-    assert (schema["enum"], schema["default"]) == (["py", "txt", *[name for name in KERNELS if name != "py"]], "py")
+    assert (schema["enum"], schema["default"]) == (["py", "planted", *[name for name in KERNELS if name != "py"]], "py")
     assert added["answers"] == ["application/zip", "text/plain", "text/x-python"]
     assert 'href="/there" download><span aria-hidden="true">↓</span> Download .py' in added["menu"]
-    assert 'href="/there?format=txt" download><span aria-hidden="true">↓</span> Download .txt' in added["menu"]
+    assert 'href="/there?format=planted" download><span aria-hidden="true">↓</span> Download .planted' in added["menu"]
