@@ -23,3 +23,4 @@ def test_the_guide_has_the_numbers_of_a_confirmation() -> None:
     pairs, first = WORDS[STANDARD.process_pairs], WORDS[STANDARD.first_pairs]
     assert f"times {pairs} fresh processes" in text
     assert f"in {first} of the {pairs} repetitions" in text
+    assert f"after {first} of the {pairs} gets no further ones" in text

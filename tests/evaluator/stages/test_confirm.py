@@ -15,6 +15,7 @@ from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
 from evaluator.stages.promotion import decide, unchecked_in_words
 from evaluator.stages.trial import Trial
+from evaluator.timing.protocol import STANDARD
 from evaluator.types import Candidate, Verdict, Workload
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
@@ -97,7 +98,7 @@ def test_only_what_this_judge_saw_much_faster_is_surely_faster(judge: Judge, mon
 
 
 def _logs(generator: random.Random, gain: float, noise: float) -> list[float]:
-    return [math.log(gain) + generator.gauss(0, noise) for _ in range(8)]
+    return [math.log(gain) + generator.gauss(0, noise) for _ in range(STANDARD.process_pairs)]
 
 
 def test_a_clear_gain_is_promoted_and_luck_is_not() -> None:
