@@ -36,7 +36,7 @@ class Context:
         self.registered: dict[str, float] = {}
         self.device_uuid: str | None = None
         self._judges: dict[DeviceKind, JudgeProcess] = {}
-        self._graphs: Graphs | None = None  # once `begin` started what it needs
+        self._graphs: Graphs | None = None  # set by `begin` of a worker that makes Proposals
 
     @cached_property
     def engine(self) -> Engine:
@@ -60,8 +60,8 @@ class Context:
         return self._judges[kind]
 
     def begin(self, queue: str) -> None:
-        """Start the judge of a queue's Jobs, or what traces for Proposals, without waiting: it takes longer to start
-        than this process.
+        """Start the judge of a queue's Jobs, or the pool that traces references for Proposals, without waiting: either
+        takes longer to start than this process.
 
         A failure occurs again in its first request, where it is reported.
         """
@@ -83,7 +83,7 @@ class Context:
             judge.interrupt()
 
     def close(self) -> None:
-        """Stop all judges, and what traces."""
+        """Stop all judges, and the pool that traces references."""
         for judge in self._judges.values():
             judge.close()
         if self._graphs is not None:

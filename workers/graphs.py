@@ -1,6 +1,6 @@
-"""The graphs of references: traced once for each Problem and process, in a cage, for whoever asks.
+"""The graphs of references: traced once for each Problem and process, in a cage, for all that ask.
 
-A trace takes a tenth of a second, but importing what it needs takes four. So one fork server with that serves all.
+A trace takes a tenth of a second, but its imports take four. So one fork server that has made them serves all.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Graphs:
         self._pool: Future[ChildPool] | None = None
 
     def begin(self) -> None:
-        """Start what the first trace would wait for, in a thread. A failure occurs again in a trace."""
+        """Start the pool that the first trace would wait for, in a thread. A failure occurs again in a trace."""
         self._starting()
 
     def close(self) -> None:
-        """End the cages. Who traces meanwhile fails; who traces later starts others."""
+        """End the cages. A trace in progress fails; a later one starts new cages."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None and not pool.cancel() and pool.exception() is None:
@@ -66,7 +66,7 @@ class Graphs:
             raise StepFailed("tracing this reference takes too long")
         try:
             if trace.found is None:
-                trace.found = self._take(problem, kind, deadline)
+                trace.found = self._trace_in_turn(problem, kind, deadline)
         finally:
             trace.lock.release()
         if isinstance(trace.found, TraceError):
@@ -87,7 +87,7 @@ class Graphs:
                 self._traces.popitem(last=False)
         return trace
 
-    def _take(self, problem: Problem, kind: DeviceKind, deadline: Deadline) -> Found:
+    def _trace_in_turn(self, problem: Problem, kind: DeviceKind, deadline: Deadline) -> Found:
         if not self._at_once.acquire(timeout=deadline.remaining_s):
             raise StepFailed("tracing other references takes too long")
         try:
@@ -107,14 +107,14 @@ class Graphs:
             raise StepFailed(f"the reference could not be traced here: {error}") from error
 
     def _starting(self) -> Future[ChildPool]:
-        """Return the pool that traces, or that starts."""
+        """Return the pool for traces, which may still be starting."""
         with self._lock:
             if self._pool is None:
                 self._pool = self._starter.submit(_start)
             return self._pool
 
     def _forget_unless_started(self, pool: Future[ChildPool]) -> None:
-        """Let the next trace start a pool if this one did not start. One that did starts anew what ended in it."""
+        """Let the next trace start a pool if this one did not start. One that did replaces its own ended children."""
         with self._lock:
             if self._pool is pool and pool.exception() is not None:
                 self._pool = None

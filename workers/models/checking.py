@@ -36,10 +36,10 @@ class Check(Protocol):
 
 
 class BuildCheck:
-    """Builds answers with a judge of its own, one at a time, for a GPU that is elsewhere, too, if its facts are known.
+    """Builds answers with a judge of its own, one at a time; also for a GPU that is elsewhere, if its facts are known.
 
     A fault of ours refuses nothing: the build stage will tell. The judge's child ends with the thread that started it,
-    so one thread asks it all.
+    so all requests come from one thread.
     """
 
     def __init__(self, settings: Settings, dev: Path = Path("/dev")) -> None:
@@ -51,7 +51,7 @@ class BuildCheck:
         self._lock = threading.Lock()
 
     def refusal(self, work: ProposeWork, source: str, deadline: Deadline) -> str | None:
-        """Return the build's error, or that the program is not new; None where there is nothing to say."""
+        """Return the build's error, or that the program is not new; None for a source that may go on."""
         seconds = deadline.remaining_s / 2  # for the turn, too: answers come in bursts
         device = self._device(work)
         if device is None or seconds < LEAST_S:
