@@ -95,7 +95,7 @@ def _await(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Seq
 
 
 def _prepare(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str]) -> None:
-    """Begin to compile what does not compile yet."""
+    """Begin to compile the modes on the Workloads where that has not begun."""
     begun = judge.session.comparators.is_begun
     missing = [workload for workload in shown if not all(begun(problem, workload, mode) for mode in modes)]
     if not missing:
@@ -143,7 +143,7 @@ def _time(judge: Judge, bench: Bench, skipped: dict[str, str], rules: Rules) -> 
 
 
 def _with_code(bench: Bench, times: list[BaselineTime]) -> list[BaselineTime]:
-    """Return times, the fastest with what torch.compile generated for it: whoever wants to beat it should know it."""
+    """Return the times; the fastest has the code that torch.compile generated, for Proposers that have to beat it."""
     best = min(times, key=lambda one: one.median_us, default=None)
     if best is None or best.mode == "eager":
         return times

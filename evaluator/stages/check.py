@@ -119,11 +119,11 @@ class CheckStage:
             del self._passed[next(iter(self._passed))]
 
     def note_gain(self, trial: Trial, least: float) -> None:
-        """Remember the lower bound of the speedup on every Workload of a Candidate that passed."""
+        """Remember for a Candidate that passed a lower bound of its speedups, which holds on every Workload."""
         self._passed[trial.problem.hash, trial.candidate.hash].least_gain = least
 
     def least_gain(self, trial: Trial) -> float:
-        """Return what `note_gain` was told of the Candidate, 0 if nothing was."""
+        """Return the bound that `note_gain` remembers for the Candidate, or 0."""
         known = self._passed.get((trial.problem.hash, trial.candidate.hash))
         return known.least_gain if known is not None else 0.0
 

@@ -122,13 +122,13 @@ def _eager_sets(trial: Trial, protocol: TimingProtocol) -> int:
 
 
 def _has_own_core(judge: Judge) -> bool:
-    """Return False if as many threads as cores were asked for: then nobody can look at single calls."""
+    """Return False if kernels have as many threads as there are cores: then none is left to look at single calls."""
     backend = judge.backend
     return not isinstance(backend, CpuBackend) or backend.threads == 1 or backend.judge_has_own_core
 
 
 def _teller(judge: Judge, trial: Trial) -> Tell:
-    """Return what tells a follower which repetition comes. A held-out Workload is not named."""
+    """Return the function that tells followers which repetition comes. It does not name held-out Workloads."""
     protocol, order = judge.protocol, [*trial.shown, *trial.held_out]
     pairs = {one.name: protocol.hidden_pairs if one.held_out else protocol.process_pairs for one in order}
     total, before, sofar = sum(pairs.values()), {}, 0
@@ -188,7 +188,7 @@ _Found = tuple[dict[str, Any], dict[str, Any]]
 
 @contextmanager
 def _started(judge: Judge, trial: Trial, count: int) -> Iterator[list[Subject]]:
-    """Yield so many children of the Candidate, started at once. Raises Rejection."""
+    """Yield `count` children of the Candidate, started at the same time. Raises Rejection."""
     judge.session.pools.for_candidate(trial.adapter)  # here, since a pool ends with the thread that started it
     with ThreadPoolExecutor(count, thread_name_prefix="starts-children") as starters:
         starting = [starters.submit(judge.children.start, trial.candidate, Stage.CONFIRM) for _ in range(count)]

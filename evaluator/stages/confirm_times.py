@@ -101,19 +101,19 @@ class RepeatedTimes:
                 self.log_ratios.setdefault(contender.name, []).append(statistics.median(logs))
         self.resolution = max(self.resolution, bench.resolution(CANDIDATE))
         if len(self.measurements) == self.looked_at:
-            self.look_closely(bench)
+            self.note_close_look(bench)
         self.measurements.append(bench.measurement(CANDIDATE, modes, floor_us))
 
-    def look_closely(self, bench: Bench) -> None:
+    def note_close_look(self, bench: Bench) -> None:
         """Note what the integrity checks found in a repetition that they looked at closely."""
         self.slower = {c.name: _slower(c) for c in bench.contenders}
         self.unchecked = next(dict(c.unchecked) for c in bench.contenders if c.name == CANDIDATE)
 
-    def look_again(self, bench: Bench) -> None:
-        """Do the same for processes that are no repetition, after `spread_adjustments`: what they are slowed by more is
-        added to all repetitions."""
+    def note_further_look(self, bench: Bench) -> None:
+        """Note the same of processes that are no repetition, after `spread_adjustments`. Where the checks slow these
+        further, all repetitions are slowed as much."""
         before = self.slower
-        self.look_closely(bench)
+        self.note_close_look(bench)
         self.slower = {name: max(factor, before.get(name, 1.0)) for name, factor in self.slower.items()}
         self._slow_by({name: factor / before.get(name, 1.0) for name, factor in self.slower.items()}, but=None)
 
@@ -130,7 +130,7 @@ class RepeatedTimes:
         return stats.ratio_interval(self.log_ratios[name])[1].high < ratio
 
     def spread_adjustments(self) -> None:
-        """Slow every repetition as the one that was looked at closely: which one it is, no child knows."""
+        """Slow every repetition as much as the one that was looked at closely: no child knew which one that was."""
         self._slow_by(self.slower, but=self.looked_at)
 
     def _slow_by(self, slower: Mapping[str, float], *, but: int | None) -> None:
@@ -269,13 +269,13 @@ class ConfirmTimer:
             for repetition in range(_MORE_LOOKS):
                 with self._turn(bench, repetition, oracle, modes, compiled):
                     self._time(bench, rehearse=False, closely=True)
-                    times.look_again(bench)
+                    times.note_further_look(bench)
                 if not times.unchecked:
                     break
 
     @contextmanager
     def _benched(self, workload: Workload) -> Iterator[tuple[Bench, Oracle, Sequence[str], Sequence[Contender]]]:
-        """Yield a Bench with the device held, the oracle, the Baselines' modes, and those of them that are compiled."""
+        """Yield a Bench with the device held, the oracle, the Baselines' modes, and the compiled Baselines."""
         trial = self.trial
         with self.spent.on("inputs"):
             oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
@@ -300,7 +300,7 @@ class ConfirmTimer:
     def _turn(
         self, bench: Bench, repetition: int, oracle: Oracle, modes: Sequence[str], compiled: Sequence[Contender]
     ) -> Iterator[None]:
-        """Time the processes of a repetition meanwhile."""
+        """Put the processes of a repetition on the Bench, and take them off at the end."""
         with ExitStack() as turn:
             with self.spent.on("processes"), self.session.sharing.released():
                 subjects = turn.enter_context(self.processes.turn(repetition, eager=EAGER in modes))

@@ -93,8 +93,7 @@ class Judge:
         return Origin(self.device, self.environment, self.session.pools.isolation)
 
     def warm(self, *, builds: bool = False) -> None:
-        """Begin to prepare what the first builds would wait for, or what other requests would: on a CPU that is
-        little."""
+        """Begin to prepare what the first requests would wait for: builds, if it only `builds`, or all others."""
         with suppress(EvaluatorError):  # it is reported when it happens again in use
             if builds:
                 self.session.warm_builds()

@@ -56,9 +56,9 @@ def time_candidate(
 ) -> Times:
     """Time a constructed Candidate on every shown Workload. Raises Rejection, ComparatorFailed.
 
-    Adversarial values are rehearsed and integrity checks look closely on every Workload, for a `quick` trial on a
-    secret one of them, where its process is sampled, too, and for no longer where others use the cores: a confirmation
-    does all of it on each, patiently.
+    On every Workload adversarial values are rehearsed and integrity checks look closely. A `quick` trial does that on
+    one secret Workload alone, and does not wait where others use the cores: a confirmation does it on each, patiently.
+    The Candidate's process is sampled from the secret Workload on, until it was seen at work.
     """
     times = Times()
     secret = _secret_workload(trial)
@@ -80,8 +80,7 @@ def time_candidate(
 
 
 def _secret_workload(trial: Trial) -> int:
-    """Return the number of a shown Workload; one whose calls take long is drawn less often, since looking costs
-    as much more."""
+    """Draw the number of a shown Workload. Those with long calls are drawn less often: looking costs more there."""
     times_us = [trial.baseline.fastest(w.name).median_us if trial.baseline else 1.0 for w in trial.shown]
     shares = torch.tensor([1 / math.sqrt(us) for us in times_us], dtype=torch.float64)
     return int(torch.multinomial(shares, 1, generator=trial.generator))
@@ -92,7 +91,7 @@ def look(
 ) -> Times | None:
     """Return the times of a few pairs of a Candidate that is clearly slower and seems faster on no Workload, or None.
 
-    Slower or faster than the fastest Baseline, or than the best Candidate so far, by their ratios to that Baseline.
+    It is compared with the fastest Baseline, or with the best Candidate so far by the speedup over that Baseline.
     Raises Rejection, ComparatorFailed.
     """
     times, logs = Times(), list[list[float]]()
@@ -167,6 +166,6 @@ def baseline_contender(
 
 
 def copy_floor_us(backend: DeviceBackend, bytes_moved: int) -> float | None:
-    """Return the time of these compulsory bytes at the rate of a plain copy: for reports, never for refusals."""
+    """Return the time that a plain copy takes to move so many bytes: for reports, never for refusals."""
     rate = backend.copy_rate_gbs()
     return None if rate is None else bytes_moved / (rate * 1000)

@@ -24,8 +24,8 @@ def secret_generator() -> torch.Generator:
 class Trial:
     """A Candidate on trial for a Problem on one kind of device.
 
-    `baseline` and `champion` choose its comparators. A `quick` trial ends what is clearly slower early: than the
-    fastest Baseline, or than `best`, the best speedups over it so far by Workload.
+    `baseline` and `champion` choose its comparators. A `quick` trial ends early for a Candidate that is clearly
+    slower than the fastest Baseline, or than `best`: the best speedups over it so far, by Workload.
     `generator` is the source of all randomness, and `clock` measures the stages.
     """
 

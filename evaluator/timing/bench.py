@@ -109,7 +109,7 @@ class Bench:
         return seen
 
     def seems_slower(self, rules: Rules, ratio: float, most: float) -> bool:
-        """Time a few pairs, and return whether the first contender's speedup over another seems to be `most` at most.
+        """Time a few pairs, and return whether the first contender's speedup over another seems to be at most `most`.
 
         Stop as soon as it is clearly below `ratio`, or seems to be above `most`. Raise Rejection or ComparatorFailed.
         """
@@ -170,8 +170,8 @@ class Bench:
         self.pairs = self.discarded = 0
 
     def _rehearse(self, to_come: int) -> None:
-        """Run adversarial values through the timed loop in rounds that do not count: the kinds that pairs do not hold,
-        with at least `to_come` pairs still to come. A rehearsal ends after any replay, so a kernel that has learnt to
+        """Run adversarial values through the timed loop in rounds that do not count: the kinds that are neither in the
+        pairs so far nor in the next `to_come` ones. A rehearsal ends after any replay, so a kernel that has learnt to
         work only in late replays has not done its work there. Of the usual calls some are compared: a kernel that skips
         enough of them to gain from it skips some of these. Raise Rejection."""
         usual, rounds = min(self._plans, key=lambda plan: plan.calls), self._rounds

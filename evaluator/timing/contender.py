@@ -26,8 +26,8 @@ class Contender:
     a Candidate's second process, and one call a round is compared. A `plain` one runs a file that cannot reach the
     harness (`screening.restricted`). `buffers` are the reference's under this child's names; rounds of a module with
     memory start from them. Integrity checks append to `adjustments`, and leave evidence in `own_loop`, `single_calls`
-    and `fresh_draws`; in `unchecked` those that could not look, with the reason. `fewest_replays` is the fewest that
-    one of its rounds had, if more than one.
+    and `fresh_draws`; `unchecked` has the checks that could not look, with the reasons. `fewest_replays` is of its
+    rounds with more than one replay.
     """
 
     name: str

@@ -17,9 +17,9 @@ _MOST_OFF = 0.98  # of a round: a time is positive
 class ClockRule:
     """One rule for the times of all contenders of a session.
 
-    At most `share` of a round's wall time is taken off as overhead. With `slack` a round counts as long as the device's
-    own clock says, but the wall clock bounds that: beside its device time a contender's round may cost so many times
-    more than one of the null child. Without it the wall clock alone counts.
+    At most `share` of a round's wall time is taken off as overhead. With `slack` the device's own clock gives
+    the length of a round, and the wall clock a lower bound: what a round costs beside its device time is at most
+    `slack` times what it costs with the null child. Without it the wall clock alone counts.
     """
 
     share: float
@@ -27,8 +27,8 @@ class ClockRule:
 
     @classmethod
     def of(cls, contenders: Collection[Contender], protocol: TimingProtocol) -> ClockRule:
-        """Return the rule for a session. Where no suspect can reach the harness nobody can speed it up, and nobody can
-        change what it reports."""
+        """Return the rule for a session. Where no suspect can reach the harness, none can speed it up or change
+        its reports."""
         if any(contender.suspect and not contender.plain for contender in contenders):
             return cls(protocol.overhead_share)
         return cls(protocol.plain_overhead_share, protocol.device_slack)
@@ -39,8 +39,8 @@ class Overhead:
     """The least that rounds of the null child took, by executions a round.
 
     `wall_us` is the whole round. `idle_us` is the part in which that child did not run: stopping it, waking it, asking
-    it. That part is the judge's own; no child can save it, so all of it is taken off. A device that does not tell how
-    long a child ran has none. `device_us` is the part that the device's own clock counted, where there is one.
+    it. That part is the judge's own; no child can save it, so all of it is taken off. It is 0 on a device that does
+    not tell how long a child ran. `device_us` is the part that the device's own clock counted, where there is one.
     """
 
     wall_us: dict[int, float] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Overhead:
         return rest_us - min(harness_us, most_share * rest_us)
 
     def empty_call_us(self, executions: int, most_share: float) -> float:
-        """Return what `call_us` gives for the null child itself on the wall clock."""
+        """Return the time that `call_us` gives for the null child itself, on the wall clock."""
         return (1 - most_share) * self.harness_us(executions) / executions
 
 

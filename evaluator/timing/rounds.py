@@ -340,11 +340,13 @@ class Rounds:
 
 
 def ends_after(number: int, share: float, *, most: int, fewest: float) -> int:
-    """Return the number of replays, at most `most`, after which rehearsal `number` ends, for a `share` drawn evenly
-    from [0, 1). Every second one ends before `fewest`, the fewest replays of a round so far: a kernel that works in the
-    last replay alone has learnt from rounds when it comes, and all replays that it skips lie before it. These
-    rehearsals end alternately after any of those replays, and log-uniformly: after the third of them as often as in
-    their last fifth."""
+    """Return the number of replays, at most `most`, after which rehearsal `number` ends. `share` is drawn evenly from
+    [0, 1).
+
+    Every second rehearsal ends before `fewest`, the fewest replays of a round so far. A kernel that works in the last
+    replay alone has learnt from rounds when that comes, and it skips the replays before it. In turn these rehearsals
+    end after any of the replays alike, and log-uniformly: after the third replay as often as in the last fifth.
+    """
     bound = int(min(most, fewest))
     if number % 2 or bound <= 2:
         return 1 + int(share * most)

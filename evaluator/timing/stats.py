@@ -17,14 +17,14 @@ _TRIM = 0.2
 
 
 def student_cdf(t: float, df: float) -> float:
-    """Probability that Student's t with `df` degrees of freedom is at most `t`."""
+    """Return the probability that Student's t with `df` degrees of freedom is at most `t`."""
     tail = 0.5 * _regularised_beta(df / (df + t * t), df / 2, 0.5)
     return 1.0 - tail if t >= 0 else tail
 
 
 @lru_cache(maxsize=1024)
 def student_quantile(probability: float, df: float) -> float:
-    """The t below which Student's distribution has `probability`; found by bisection to 1e-10."""
+    """Return the t below which Student's distribution has `probability`, found by bisection to 1e-10."""
     if not 0 < probability < 1 or df <= 0:
         raise ValueError("a quantile needs a probability inside (0, 1) and positive degrees of freedom")
     low, high = -1.0, 1.0
@@ -53,7 +53,7 @@ def _regularised_beta(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of the incomplete beta function (modified Lentz; Numerical Recipes 6.4)."""
+    """Return the continued fraction of the incomplete beta function (modified Lentz; Numerical Recipes 6.4)."""
     tiny = 1e-300
     c, d = 1.0, 1.0 - (a + b) * x / (a + 1)
     d = 1.0 / (d if abs(d) > tiny else tiny)
@@ -74,7 +74,7 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 
 def trimmed(samples: Sequence[float]) -> tuple[float, float, int]:
-    """Trimmed mean, its standard error, and degrees of freedom. At least two samples."""
+    """Return the trimmed mean of two samples or more, its standard error, and its degrees of freedom."""
     ordered = sorted(samples)
     n = len(ordered)
     cut = int(_TRIM * n)
@@ -85,7 +85,7 @@ def trimmed(samples: Sequence[float]) -> tuple[float, float, int]:
 
 
 def mean_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, Interval]:
-    """Trimmed mean with its two-sided interval; one sample gives an interval of no use (infinitely wide)."""
+    """Return the trimmed mean with its two-sided interval, which is infinitely wide for one sample."""
     if len(samples) < 2:
         return samples[0], Interval(low=-math.inf, high=math.inf, confidence=confidence)
     centre, error, df = trimmed(samples)
@@ -94,15 +94,17 @@ def mean_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[f
 
 
 def ratio_interval(log_ratios: Sequence[float], confidence: float = 0.95) -> tuple[float, Interval]:
-    """A ratio with its interval, from logarithms of paired ratios."""
+    """Return a ratio with its interval, from logarithms of paired ratios."""
     centre, interval = mean_interval(log_ratios, confidence)
     return math.exp(centre), Interval(low=_exp(interval.low), high=_exp(interval.high), confidence=confidence)
 
 
 def about_common_mean(groups: Sequence[Sequence[float]]) -> list[float]:
-    """All values, each group's about the mean of all: what groups differ by is no noise, and more values make it no
-    less. They are spread a little further, as so many groups of means leave fewer degrees of freedom. As they are,
-    where a group is too small to have a mean."""
+    """Return all values, with each group moved so that its mean is that of all.
+
+    Differences between groups are not noise: more values would not reduce them. The groups' means take degrees of
+    freedom, so the values are spread a little further. They stay as they are where a group has fewer than two.
+    """
     every = [value for group in groups for value in group]
     if any(len(group) < 2 for group in groups) or len(every) <= len(groups):
         return every
@@ -112,7 +114,10 @@ def about_common_mean(groups: Sequence[Sequence[float]]) -> list[float]:
 
 
 def lower_bound(log_ratios: Sequence[float], confidence: float = 0.999) -> float:
-    """One-sided lower bound of a ratio, from logarithms of independent repetitions (plain mean, Student's t)."""
+    """Return the one-sided lower bound of a ratio, from logarithms of independent repetitions.
+
+    It is of the plain mean, by Student's t; 0 for fewer than two repetitions.
+    """
     if len(log_ratios) < 2:
         return 0.0
     n = len(log_ratios)
@@ -121,14 +126,14 @@ def lower_bound(log_ratios: Sequence[float], confidence: float = 0.999) -> float
 
 
 def geometric_mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    """Weighted geometric mean of positive values."""
+    """Return the weighted geometric mean of positive values."""
     return math.exp(sum(w * math.log(v) for v, w in zip(values, weights, strict=True)) / sum(weights))
 
 
 def combine(
     parts: Sequence[Sequence[float]], weights: Sequence[float], confidence: float = 0.95
 ) -> tuple[float, Interval]:
-    """The weighted geometric mean of several ratios, each from its own log ratios, with its interval.
+    """Return the weighted geometric mean of several ratios, each from its own log ratios, with its interval.
 
     Errors add up as for independent means; degrees of freedom after Welch and Satterthwaite.
     """

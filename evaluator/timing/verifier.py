@@ -25,8 +25,8 @@ from evaluator.types import Verdict, Workload
 
 
 class _Comparison:
-    """A round's compared outputs by call, and the inputs that the Problem changes, with the inputs of these `calls`,
-    the oracle's answers and what was `found` wrong."""
+    """The comparison of one round. By call it has the inputs (`calls`), the oracle's `answers`, the faults `found`, and
+    the `outputs`, followed by the inputs that the Problem changes."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class Verifier:
 
     @property
     def label(self) -> str:
-        """The Workload's name where it may be told."""
+        """The Workload's name, unless it is held out."""
         return "a held-out workload" if self.workload.held_out else self.workload.name
 
 

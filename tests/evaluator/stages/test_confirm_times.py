@@ -48,12 +48,12 @@ def looked_at(unchecked: dict[str, str], factor: float) -> Any:
 def test_a_later_look_adds_what_it_finds_beyond_the_first() -> None:
     times = RepeatedTimes(Workload(name="a"), looked_at=0)
     times.log_ratios, times.rounds = {"eager": [0.0, 0.0]}, {"candidate": [10.0, 10.0], "eager": [10.0, 10.0]}
-    times.look_closely(looked_at({"own_loops": "too few"}, 1.2))
+    times.note_close_look(looked_at({"own_loops": "too few"}, 1.2))
     times.spread_adjustments()
     assert (times.rounds["candidate"], times.unchecked) == ([10.0, 12.0], {"own_loops": "too few"})
-    times.look_again(looked_at({"own_loops": "too few"}, 1.1))
+    times.note_further_look(looked_at({"own_loops": "too few"}, 1.1))
     assert times.rounds["candidate"] == [10.0, 12.0], "less than before"
-    times.look_again(looked_at({}, 1.5))
+    times.note_further_look(looked_at({}, 1.5))
     assert times.rounds["candidate"] == pytest.approx([12.5, 15.0])
     assert times.log_ratios["eager"] == pytest.approx([-math.log(1.25), -math.log(1.5)])
     assert (times.unchecked, times.looked_at) == ({}, 0)
