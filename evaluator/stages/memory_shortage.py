@@ -34,7 +34,8 @@ def retry_on_shortage(
     """Do the work; when memory runs out, `release` this judge's memory and retry.
 
     While others hold much of the device, wait for them before the retry. Raise EvaluatorError if they do not end, or
-    hold it again. Otherwise the last try trusts memory errors of children; of the judge's own raises EvaluatorError.
+    hold it again. Otherwise the last try believes children that report a lack of memory, and raises EvaluatorError
+    where the judge itself lacks it.
     """
     try:
         return _run_or_release(work, backend, release)

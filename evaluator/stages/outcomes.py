@@ -76,10 +76,8 @@ def _so_far(trial: Trial) -> str:
 
 
 def slower(trial: Trial, origin: Origin, screened: Screened, report: Report, times: Times) -> Evaluation:
-    """Return the Evaluation of a Candidate that is right on the first checks and clearly slower.
-
-    Slower than the fastest Baseline, or than the best Candidate so far.
-    """
+    """Return the Evaluation of a Candidate that is right on the first checks, and clearly slower than the fastest
+    Baseline or the best Candidate so far."""
     evidence = {"correctness": report.evidence(), "look": True}
     found = passed(trial, origin, screened, evidence, times.measurements, times.ratios())
     ratio = found.speedup("fastest")

@@ -100,7 +100,7 @@ def decide(
 
 
 def _asked(promotion: Promotion, spread: float, resolution: float) -> str:
-    """Say why so much is asked, unless it is the least gain."""
+    """Say why the threshold is above the least gain; "" where it is not."""
     if max(spread, resolution) <= promotion.least_gain:
         return ""
     if spread >= resolution:

@@ -159,9 +159,9 @@ class InputMaker:
         return int(min(drawing_s / max(self._draw_s, 1e-6), 1e9))
 
     def _draws(self, count: int, drawing_s: float, meanwhile: Iterator[None]) -> list[list[torch.Tensor]]:
-        """Return draws for `count` calls, or for as many as time allows; the first ones again where it allows none.
+        """Return draws for `count` calls, or for as many as time allows. Where it allows none, return the first draws.
 
-        All steps of `meanwhile` are taken, beside the drawing where there is some.
+        Take all steps of `meanwhile`, during the drawing if there is any.
         """
         many = min(count, self.drawn_within(drawing_s)) if self._drawn else 0
         self.integers_repeat |= bool(self._drawn) and many < count

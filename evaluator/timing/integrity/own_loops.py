@@ -71,22 +71,26 @@ class _Samples:
         return self.ran_us / max(1, self.rounds)
 
     def least_share(self, empty: _Empty, of_empty_call: float) -> float:
-        """Return the least share of its time that this child has to be in the interpreter, given the null child's; a
-        round of one call takes `short_us` of that. 0 where it is not known: the kernel may not tell how long a process
-        ran."""
+        """Return the least share of its time that this child has to be in the interpreter, given the null child's.
+
+        0 where it is not known: the kernel may not tell how long a process ran.
+        """
         if not self.round_us or not empty.short_us or empty.samples.samples < _FEWEST_SAMPLES:
             return 0.0
-        return min(1.0, empty.samples.share * self._largest_share(empty, of_empty_call))
+        return min(1.0, empty.samples.share * self._least_share_bound(empty, of_empty_call))
 
-    def _largest_share(self, empty: _Empty, of_empty_call: float) -> float:
-        """Return the least share of a child whose null child is always in the interpreter. 1 where it is not known."""
+    def _least_share_bound(self, empty: _Empty, of_empty_call: float) -> float:
+        """Return `least_share` for a null child that is always in the interpreter, the most that it can be.
+
+        1 where it is not known.
+        """
         if not self.round_us or not empty.short_us:
             return 1.0
         calls_us = max(0.0, empty.samples.undisturbed_us - empty.short_us)
         return (empty.short_us + of_empty_call * calls_us) / self.round_us
 
     def chance(self, share: float) -> float:
-        """Return the probability of so few samples in the interpreter, if it is there for that share of its time."""
+        """Return the probability that a child in the interpreter for `share` of its time is seen there so rarely."""
         if self.share >= share:
             return 1.0
         rest = 1.0 - share
@@ -96,9 +100,11 @@ class _Samples:
         return math.fsum(terms)
 
     def why_unknown(self, empty: _Empty, margins: IntegrityMargins) -> str:
-        """Say why these samples do not tell whether the child is in the interpreter for its least share; "" where
-        they do: it was seen there, or it would have been refused had it never been there. Where the most samples could
-        not refuse it, its calls are so long that the interpreter hardly matters."""
+        """Say why these samples do not tell whether the child is in the interpreter for its least share.
+
+        Return "" where they tell: it was seen there, or a child that never is would have been refused. Return "" also
+        where even `_MOST_SAMPLES` could not refuse one: its calls are so long that the interpreter hardly matters.
+        """
         null, error, least = (
             empty.samples,
             margins.interpreter_error,
@@ -106,7 +112,7 @@ class _Samples:
         )
         if not self.ran_us or not null.ran_us:
             return "the kernel does not tell how long a process ran"
-        if _needed(self._largest_share(empty, margins.interpreter_share), error) > _MOST_SAMPLES:
+        if _needed(self._least_share_bound(empty, margins.interpreter_share), error) > _MOST_SAMPLES:
             return ""  # and rounds of so few empty calls may be too short to be sampled
         if null.samples < _FEWEST_SAMPLES:
             return f"only {null.samples} samples of an empty kernel, because others used the judge's core"
