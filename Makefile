@@ -50,11 +50,12 @@ fmt: setup  ## format the code and fix what the linter can
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-check: setup  ## format, lint, types, import rules, the compose file (under a minute)
+check: setup  ## format, lint, types, import rules, the house's limits, the compose file (under a minute)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(PY) scripts/lint_imports.py
+	$(PY) scripts/house.py --check
 	$(PY) scripts/check_compose.py docker-compose.yml
 
 house:  ## how easily the code is read and found, by room; AGAINST=REV prints a commit beside it
