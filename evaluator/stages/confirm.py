@@ -104,8 +104,9 @@ def _time_shown(trial: Trial, timer: ConfirmTimer, protocol: TimingProtocol) -> 
     found, hopeless = [], False
     for index, workload in enumerate(trial.shown):
         repetitions = protocol.first_pairs if hopeless else protocol.process_pairs
-        # A profiler takes most of a second to start, and decides nothing: it looks at one Workload.
-        times = timer.run(workload, repetitions, hopeless_below=least, profile=index == 0)
+        # A profiler takes seconds to start, and decides nothing: it looks at the last Workload.
+        last = index == len(trial.shown) - 1
+        times = timer.run(workload, repetitions, hopeless_below=least, profile=last and not hopeless)
         hopeless = hopeless or times.ended_early or times.is_surely_below(least)
         found.append(times)
     return found, hopeless

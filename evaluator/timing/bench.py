@@ -201,7 +201,7 @@ class Bench:
 
     def plain_loops(self, *, without: Collection[str] = (), profile: Collection[str] = ()) -> dict[str, PlainLoop]:
         """Return the times of all calls in plain loops, after `run`, of contenders that are not named in `without`.
-        Those named in `profile` also get the times of their kernels: a profiler takes most of a second to start.
+        Those named in `profile` also get the times of their kernels: a profiler takes seconds to start.
         Empty where a comparator's cannot be taken. Raise Rejection."""
         rounds, plan = self._rounds, self._plans[-1]
         inputs = rounds.usual_inputs(plan.calls)

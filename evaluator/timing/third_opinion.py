@@ -25,13 +25,19 @@ _MOST_SHARE, _MOST_US = 0.1, 0.3  # by which the times may differ, whichever is 
 
 @dataclass(slots=True)
 class ThirdOpinion:
-    """The plain loops of one Workload, by contender, one for each repetition that had one."""
+    """The plain loops of one Workload, by contender, one for each repetition that had one, and the device time of a
+    call's kernels in microseconds, where a profiler told it."""
 
     loops: dict[str, list[PlainLoop]] = field(default_factory=dict)
+    kernels_us: dict[str, float] = field(default_factory=dict)
 
     def note(self, loops: Mapping[str, PlainLoop]) -> None:
         for name, loop in loops.items():
             self.loops.setdefault(name, []).append(loop)
+
+    def note_kernels(self, loops: Mapping[str, PlainLoop]) -> None:
+        """Note the kernels' times of profiled loops."""
+        self.kernels_us |= {name: loop.kernels_us for name, loop in loops.items() if loop.kernels_us is not None}
 
     def is_about(self, name: str) -> bool:
         """Return whether a contender has had a plain loop beside the Candidate's."""
@@ -44,11 +50,6 @@ class ThirdOpinion:
 
     def call_us(self, name: str) -> float:
         return statistics.median(loop.call_us for loop in self.loops[name])
-
-    def kernels_us(self, name: str) -> float | None:
-        """Return the device time of a call's kernels, where a profiler told it."""
-        told = [loop.kernels_us for loop in self.loops[name] if loop.kernels_us is not None]
-        return statistics.median(told) if told else None
 
     def log_ratios(self, over: str, under: str) -> list[float]:
         """Return log(time of `over` / time of `under`) for each repetition."""
@@ -81,7 +82,7 @@ class ThirdOpinion:
         """Return for each contender both times, and whether they disagree, to show."""
         found: dict[str, Any] = {}
         for name in self.loops:
-            kernels_us = self.kernels_us(name)
+            kernels_us = self.kernels_us.get(name)
             found[name] = {
                 "official_us": round(official_us[name], 3),
                 "plain_us": round(self.call_us(name), 3),

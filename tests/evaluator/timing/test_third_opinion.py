@@ -29,7 +29,8 @@ ENVIRONMENT = Environment(python="3.11", torch="2.13")
 def opinion(**call_us: float) -> ThirdOpinion:
     made = ThirdOpinion()
     for turn in range(4):
-        made.note({name: PlainLoop(us * (1 + 0.001 * turn), 2.0) for name, us in call_us.items()})
+        made.note({name: PlainLoop(us * (1 + 0.001 * turn)) for name, us in call_us.items()})
+    made.note_kernels({name: PlainLoop(us, kernels_us=2.0) for name, us in call_us.items()})
     return made
 
 
