@@ -29,9 +29,10 @@ class Part:
 
 class Together:
     """Replaces load_cpp: Candidates that were compiled together come from their library, others are
-    compiled as usual."""
+    compiled as usual. Options come after the product's, so that they win."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str] = ()) -> None:
+        self._options = ("-ffp-contract=off", *options)
         self._load_cpp = warpwright_native.load_cpp
         self.parts: dict[Key, Part] = {}
 
@@ -60,7 +61,7 @@ class Together:
             bodies.append(f"{macros}namespace part_{number} {{\n{body}\n}}\n")
         head = "\n".join(sorted(i for i in includes if "immintrin" not in i))
         try:
-            library = self.load_cpp(f"{GUARDED}{head}\n" + "\n".join(bodies), flags=["-ffp-contract=off"])
+            library = self.load_cpp(f"{GUARDED}{head}\n" + "\n".join(bodies), flags=self._options)
         except warpwright_native.CompileError:
             return
         self.parts |= {key: Part(library, f"part_{number}_") for number, key in enumerate(wanted)}
