@@ -6,18 +6,17 @@ import errno
 import fcntl
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from evaluator.cage import mappings
 from evaluator.child.protocol.chain import ROWS, Link
 from evaluator.child.protocol.layout import LayoutError, TensorSpec, pack
 from evaluator.errors import CageError
 from evaluator.sandbox.process import ChildProcess
 
 _PAGE = 4096
-_INPUTS = "/memfd:inputs"
 _SEALINGS = 40
 _BEHIND = b"\xff"  # a NaN in floats of any width, -1 in integers
 _MAX_TENSOR_BYTES = 2 << 30
@@ -178,35 +177,23 @@ def _read(fd: int, start: int, spec: TensorSpec) -> torch.Tensor:
 def mark_aliases(child: ChildProcess, fd: int, claims: Sequence[dict[str, Any]]) -> None:
     """Set "alias" in each claim to whether any byte of its tensor lies in a mapping that the child has of the memory
     file. The kernel tells, not the child. Raise LayoutError."""
-    ranges = _mappings(child.pid, os.fstat(fd).st_ino)
-    for claim in claims:
-        start = claim.get("address")
-        claim["alias"] = type(start) is int and _meets(start, _span_bytes(claim), ranges)
+    spans = [(_address(claim), _span_bytes(claim)) for claim in claims]
+    try:
+        found = mappings.meet_file(child.pid, fd, spans)
+    except OSError as error:
+        raise LayoutError(f"the child's mappings cannot be read: {error}") from error
+    for claim, alias in zip(claims, found, strict=True):
+        claim["alias"] = alias and type(claim.get("address")) is int
 
 
-def _meets(start: int, size: int, ranges: Sequence[tuple[int, int]]) -> bool:
-    return any(start < high and low < start + max(1, size) for low, high in ranges)
+def _address(claim: Mapping[str, Any]) -> int:
+    address = claim.get("address")
+    return address if type(address) is int else 0
 
 
 def _span_bytes(claim: Mapping[str, Any]) -> int:
     """Return the bytes from a tensor's first element to its last; 0 for one without strides, which is not read."""
     return 0 if "type" in claim else TensorSpec.from_json({**claim, "offset": 0}).span_bytes
-
-
-def _mappings(pid: int, inode: int) -> list[tuple[int, int]]:
-    wanted, found = str(inode), []
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
-    except OSError as error:
-        raise LayoutError(f"the child's mappings cannot be read: {error}") from error
-    for line in lines:
-        if _INPUTS not in line:  # hundreds are libraries
-            continue
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[4] == wanted and fields[5].startswith(_INPUTS):
-            low, _, high = fields[0].partition("-")
-            found.append((int(low, 16), int(high, 16)))
-    return found
 
 
 def read_claim(child: ChildProcess, claim: Mapping[str, Any]) -> torch.Tensor:

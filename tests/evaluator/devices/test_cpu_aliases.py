@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from evaluator.cage import mappings
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.devices.cpu_memory import mark_aliases, memory_file
 
+LIBC = ctypes.CDLL(None, use_errno=True)
 CHILD: Any = SimpleNamespace(pid=os.getpid())
 
 
@@ -34,6 +36,29 @@ def test_a_tensor_that_begins_before_the_inputs_and_ends_in_them_is_an_alias() -
     finally:
         os.close(fd)
     assert [one["alias"] for one in claims] == [True, False, False, True, True, False]
+
+
+def test_a_kernel_that_answers_no_queries_tells_the_same_as_text() -> None:
+    """Also of a span with more mappings than are asked for singly, and of files beside the inputs."""
+    fd, other = memory_file("inputs", 8192), memory_file("inputs", 4096 * 200)
+    try:
+        blocks = [
+            mmap.mmap(fd, 8192, prot=mmap.PROT_READ | mmap.PROT_WRITE, flags=mmap.MAP_PRIVATE),
+            mmap.mmap(fd, 4096),
+        ]
+        starts = [ctypes.addressof(ctypes.c_char.from_buffer(block)) for block in blocks]
+        many = mmap.mmap(other, 4096 * 200)
+        first = ctypes.addressof(ctypes.c_char.from_buffer(many))
+        for page in range(0, 200, 2):  # a mapping for each page
+            LIBC.mprotect(ctypes.c_void_p(first + 4096 * page), 4096, mmap.PROT_READ)
+        spans = [(s + shift, size) for s in [*starts, first] for shift in (-4096, -1, 0, 5000) for size in (0, 1, 9000)]
+        spans += [(0, 1 << 62), (-1, 1), (first, 4096 * 200), (1 << 70, 1 << 70), (0, 0)]
+        found = mappings.meet_file(os.getpid(), fd, spans)
+        assert found == mappings.in_text(os.getpid(), fd, spans)
+        assert (found[7], found[-5:]) == (True, [True, False, False, False, False])
+    finally:
+        os.close(fd)
+        os.close(other)
 
 
 def test_mappings_that_cannot_be_read_are_a_fault() -> None:
