@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,7 @@ class Model(torch.nn.Module):
 def get_inputs(rows=48, hidden=256):
     return [torch.randn(rows, hidden)]
 """
+NEVER, ALWAYS = 0.0, sys.float_info.max
 SLOW = ("for _ in range(20): y = right(x, self.weight)", "return y")
 
 
@@ -51,6 +53,14 @@ def long_look(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a look take more pairs, and go on until it has decided: other tests disturb some of them."""
     longer = replace(judge.protocol.look, least_pairs=6, most_pairs=16)
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, look=longer))
+
+
+@contextmanager
+def looking(judge: Judge, **ratios: float) -> Iterator[None]:
+    """Let a look decide by other ratios: by chosen ones a stall of the machine changes nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "protocol", replace(judge.protocol, **ratios))  # type: ignore[arg-type]
+        yield
 
 
 def until_whole(judge: Judge, one: Problem, report: BaselineReport) -> BaselineReport:
@@ -201,7 +211,8 @@ def test_what_is_faster_on_one_workload_is_no_candidate_for_a_short_look(judge: 
 def test_what_is_not_slower_goes_through_everything(judge: Judge) -> None:
     one = problem()
     wrong_at_few_rows = forward("y = right(x, self.weight)", "return y if x.shape[0] > 1 else y * 2")
-    found = judge.judge(one, wrong_at_few_rows, eager_only(judge, one), quick=True)
+    with looking(judge, clearly_slower=NEVER):
+        found = judge.judge(one, wrong_at_few_rows, eager_only(judge, one), quick=True)
     assert found.verdict is Verdict.INCORRECT_VALUES
 
 
@@ -227,20 +238,18 @@ def test_a_quick_judgement_looks_closely_at_one_workload(judge: Judge, monkeypat
         assert sorted(seen) == [(False, False)] * (3 - looks) + [(True, True)] * looks
 
 
-@pytest.mark.clock
 def test_a_quick_judgement_calls_one_module_with_several_sizes_after_the_look(judge: Judge) -> None:
-    keeps_sizes = ("self.rows = getattr(self, 'rows', len(x))", "return right(x, self.weight) * (len(x) == self.rows)")
-    too_slow = (*keeps_sizes[:1], SLOW[0], *keeps_sizes[1:])
-    text = problem().source
-    # The first kernel has to be faster than the reference, lest a disturbed look ends its judgement.
-    slow = text.replace("(self, x):\n", "(self, x):\n        for _ in range(20): x.pow(2)\n")
-    assert slow != text
-    one = read_problem(slow, "rmsnorm")
+    keeps_sizes = forward(
+        "self.rows = getattr(self, 'rows', len(x))", "return right(x, self.weight) * (len(x) == self.rows)"
+    )
+    one = problem()
     shown = next(workload for workload in one.workloads if not workload.held_out)
     one = replace(one, workloads=(*one.workloads, replace(shown, name="again")))
     baseline = eager_only(judge, one)
-    assert judge.judge(one, forward(*keeps_sizes), baseline, quick=True).verdict is Verdict.INCORRECT_VALUES
-    assert judge.judge(one, forward(*too_slow), baseline, quick=True).reason.startswith("right on")
+    with looking(judge, clearly_slower=NEVER):
+        assert judge.judge(one, keeps_sizes, baseline, quick=True).verdict is Verdict.INCORRECT_VALUES
+    with looking(judge, clearly_slower=ALWAYS, seems_faster=ALWAYS):
+        assert judge.judge(one, keeps_sizes, baseline, quick=True).reason.startswith("right on")
 
 
 def test_a_quick_judgement_refuses_what_is_wrong_at_first_sight(judge: Judge) -> None:
