@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, ScalarSelect, and_, func, or_, select
+from sqlalchemy import ColumnElement, ScalarSelect, and_, func, literal, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -177,7 +177,12 @@ def _lock_usage(s: Session, project_id: str) -> None:
 
 def spent(s: Session) -> ScalarSelect[str]:
     """Return the ids of the projects that may begin no work now: closed, or over a quota of the month."""
-    usage = and_(UsageRow.project_id == Project.id, UsageRow.month == month_of(now(s)))
+    return spent_in(literal(month_of(now(s))))
+
+
+def spent_in(month: ColumnElement[str]) -> ScalarSelect[str]:
+    """Return the same for a month."""
+    usage = and_(UsageRow.project_id == Project.id, UsageRow.month == month)
     return select(Project.id).outerjoin(UsageRow, usage).where(_is_spent()).scalar_subquery()
 
 

@@ -8,16 +8,18 @@ with the queue's virtual time, the start of the newest service: a project cannot
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 
-from sqlalchemy import case, func, or_, select, update
+from sqlalchemy import Select, String, bindparam, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.queues import CONTROL, PROPOSE, JobKind
+from db.repositories.access.projects import month_of
 from db.tables.core import BaselineRow, Project, RunRow
 from db.tables.queue import JobRow, ShareRow
-from db.transitions.access.projects import spent
+from db.transitions.access.projects import spent_in
 from db.views.rows import Job
 from evaluator.types import DeviceKind
 from evolution.types import RunStatus
@@ -35,6 +37,13 @@ def projects_by_service(s: Session, queue: str) -> list[str]:
 
     One index probe a project, for any number of ready Jobs.
     """
+    return list(s.scalars(_by_service(queue not in _UNCHARGED), {"of_queue": queue, "month": month_of(now(s))}))
+
+
+@cache
+def _by_service(charged: bool) -> Select[tuple[str]]:
+    """Return the query for the projects, made once: to make it takes longer than to run it."""
+    queue = bindparam("of_queue", type_=String)
     oldest = (
         select(func.min(JobRow.id))
         .where(JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == Project.id)
@@ -43,12 +52,10 @@ def projects_by_service(s: Session, queue: str) -> list[str]:
     )
     places = select(Project.id, func.coalesce(ShareRow.finish, 0.0).label("finish"), oldest.label("oldest"))
     places = places.outerjoin(ShareRow, (ShareRow.project_id == Project.id) & (ShareRow.queue == queue))
-    if queue not in _UNCHARGED:
-        places = places.where(Project.id.not_in(spent(s)))
+    if charged:
+        places = places.where(Project.id.not_in(spent_in(bindparam("month", type_=String))))
     found = places.subquery()
-    return list(
-        s.scalars(select(found.c.id).where(found.c.oldest.is_not(None)).order_by(found.c.finish, found.c.oldest))
-    )
+    return select(found.c.id).where(found.c.oldest.is_not(None)).order_by(found.c.finish, found.c.oldest)
 
 
 def charge_estimate(s: Session, job_id: str, queue: str, project_id: str) -> None:

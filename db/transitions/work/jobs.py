@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ScalarSelect, func, or_, select, union, update
+from sqlalchemy import Executable, ScalarSelect, bindparam, func, or_, select, union, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
@@ -78,36 +79,49 @@ def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:
 
 def _take_next(s: Session, queue: str, project_id: str, worker: str, lease_s: float) -> Any:
     moment = now(s)
-    for pick in _picks(s, queue, project_id):
+    named = {"of_queue": queue, "of_project": project_id, "by": worker, "at": moment}
+    for take in _takes(s.get_bind().dialect.name):
         row = s.execute(
-            update(JobRow)
-            .where(JobRow.id == pick, JobRow.state == "ready")
-            .values(
-                state="claimed",
-                attempts=JobRow.attempts + 1,
-                lease=new_id("lease"),
-                lease_until=moment + timedelta(seconds=lease_s),
-                worker=worker,
-                claimed_at=moment,
-            )
-            .returning(
-                JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id,
-                JobRow.attempts, JobRow.lease, JobRow.request_id,
-            )
-            .execution_options(synchronize_session=False)
-        ).one_or_none()  # fmt: skip
+            take, {**named, "by_lease": new_id("lease"), "until": moment + timedelta(seconds=lease_s)}
+        ).one_or_none()
         if row is not None:
             return row
     return None
 
 
-def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
+@cache
+def _takes(dialect: str) -> list[Executable]:
+    """Return the statements that claim one of a project's Jobs, the first choice first, made once: to make them takes
+    longer than to run them."""
+    return [
+        update(JobRow)
+        .where(JobRow.id == pick, JobRow.state == "ready")
+        .values(
+            state="claimed",
+            attempts=JobRow.attempts + 1,
+            lease=bindparam("by_lease"),
+            lease_until=bindparam("until"),
+            worker=bindparam("by"),
+            claimed_at=bindparam("at"),
+        )
+        .returning(
+            JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id,
+            JobRow.attempts, JobRow.lease, JobRow.request_id,
+        )
+        .execution_options(synchronize_session=False)
+        for pick in _picks(dialect)
+    ]  # fmt: skip
+
+
+def _picks(dialect: str) -> list[ScalarSelect[str]]:
     """Return a project's oldest urgent Job, then its oldest ready Job; an index finds each.
 
     Where that is a judgement, the Run's Candidate that was proposed first is judged first, and not the one that was
     built first: proposers give their best designs first. Evaluations have ids in the order of proposals.
     """
-    ready = (JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
+    ready = (
+        JobRow.queue == bindparam("of_queue"), JobRow.state == "ready", JobRow.project_id == bindparam("of_project")
+    )  # fmt: skip
     oldest = or_(JobRow.kind != JobKind.JUDGE, ~_UNTIMED)
     picks = [select(JobRow.id).where(*ready, one).order_by(JobRow.id) for one in (JobRow.urgent, oldest)]
     is_judgement = JobRow.kind == JobKind.JUDGE
@@ -116,7 +130,7 @@ def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
     first_proposed = JobRow.subject_id.concat("")
     picks.insert(1, select(JobRow.id).where(*ready, is_judgement, JobRow.run_id == run).order_by(first_proposed))
     picks = [query.limit(1) for query in picks]
-    if s.get_bind().dialect.name == "postgresql":
+    if dialect == "postgresql":
         picks = [query.with_for_update(skip_locked=True) for query in picks]
     return [query.scalar_subquery() for query in picks]
 
