@@ -209,7 +209,7 @@ def test_what_a_kernel_would_lose_is_refused_by_name(target: Callable[..., Any],
 
 def test_a_compiled_module_is_refused() -> None:
     compiled = torch.compile(Derived(), backend="eager")  # here: to import its compiler takes most of a second
-    with pytest.raises(NotPortable, match="the module is compiled: give the one that torch.compile was given"):
+    with pytest.raises(NotPortable, match=r"the module is compiled: give the one that torch\.compile was given"):
         problem_of(compiled, X)
 
 
