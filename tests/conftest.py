@@ -169,7 +169,6 @@ def pytest_collection_finish() -> None:
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 

@@ -48,11 +48,9 @@ class FreshProcesses:
         eager_sets: int,
     ) -> None:
         """Begin only the first `eager_sets` with EAGER: all, or fewer where later ones are not likely to need it.
-        `suspects` are CANDIDATE and whatever else is timed beside it."""
+        `suspects` are CANDIDATE, AGAIN, and whatever else is timed beside them."""
         self._session, self._children, self._problem = session, children, problem
-        self._wanted: dict[str, Candidate | None] = {
-            CANDIDATE: suspects[CANDIDATE], AGAIN: suspects[CANDIDATE], **suspects, EAGER: None,
-        }  # fmt: skip
+        self._wanted: dict[str, Candidate | None] = {**suspects, EAGER: None}
         self._sets, self._eager_sets = sets, eager_sets
         starting = (len(self._wanted) - 1) * sets + 1
         self.kept = session.backend.kind is DeviceKind.CUDA and self._affords(starting)

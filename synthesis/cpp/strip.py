@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from synthesis.cpp.jam import is_product
-from synthesis.cpp.row import TYPES, Writer
+from synthesis.cpp.row import TYPES, Slot, Writer
 from synthesis.cpp.sweep import Pass, Sweep
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
@@ -155,15 +155,14 @@ class StripSweep(Sweep):
         assert isinstance(self.writer, StripWriter)
         return self.writer
 
-    def text(self, expr: Expr) -> str:
+    def kept_at(self, slot: Slot) -> str:
+        return f"{slot.pointer} + j * {slot.pointer}_step + i"
+
+    def cat(self, expr: Expr) -> str:
+        raise Unsupported("a cat in strips of rows")
+
+    def iota(self, expr: Expr) -> str:
         w = self.strip
-        slot = w.slots.get(expr.number)
-        if slot is not None and expr.phase < self.phase:
-            return f"load(m, {slot.pointer} + j * {slot.pointer}_step + i)"
-        if expr.op == "cat":
-            raise Unsupported("a cat in strips of rows")
-        if expr.op != "iota":
-            return Sweep.text(self, expr)
         across, number = expr.data.coefficient(w.lane), f"int32_t({w.place(expr.data)} + {w.start(expr.data)})"
         if across is None:
             return f"M{{}} + {number}"

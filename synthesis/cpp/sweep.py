@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from synthesis.cpp.cat import part_in_segment
 from synthesis.cpp.jam import is_product
-from synthesis.cpp.row import INFIX, Writer, literal
+from synthesis.cpp.row import INFIX, Slot, Writer, literal
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.sizes import Size
@@ -88,22 +88,31 @@ class Sweep:
             return f"splat_mask({'true' if expr.data else 'false'})"
         return str(int(expr.data)) if bare else f"(M{{}} + {int(expr.data)})"
 
+    def kept_at(self, slot: Slot) -> str:
+        """Return where an earlier sweep kept the values of a step."""
+        return f"{slot.pointer} + j"
+
+    def cat(self, expr: Expr) -> str:
+        return self.vector(part_in_segment(expr, self.segment, self.bounds))
+
+    def iota(self, expr: Expr) -> str:
+        self.writer.pieces.add("iota")
+        step, rest = expr.data.coefficient(INNER), expr.data.without(INNER).text("/")
+        if not step.equals(1):
+            return f"iota(0) * int32_t({step.text('/')}) + int32_t(j * ({step.text('/')}) + {rest})"
+        return f"iota(j + {rest})"
+
     def text(self, expr: Expr) -> str:
         w = self.writer
         slot = w.slots.get(expr.number)
         if slot is not None and expr.phase < self.phase:
-            return f"load(m, {slot.pointer} + j)"
+            return f"load(m, {self.kept_at(slot)})"
         if expr.op == "load":
             return self.load(expr)
         if expr.op == "cat":
-            return self.vector(part_in_segment(expr, self.segment, self.bounds))
+            return self.cat(expr)
         if expr.op == "iota":
-            w.pieces.add("iota")
-            step = expr.data.coefficient(INNER)
-            rest = expr.data.without(INNER).text("/")
-            if not step.equals(1):
-                return f"iota(0) * int32_t({step.text('/')}) + int32_t(j * ({step.text('/')}) + {rest})"
-            return f"iota(j + {rest})"
+            return self.iota(expr)
         if expr.op in INFIX:
             a, b = expr.args
             if expr.op == "add" and (x := self._of_one_plus_erf(a, b)) is not None:
