@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import httpx2
@@ -44,10 +45,11 @@ def event_of(sent: httpx2.ServerSentEvent, run_id: str) -> Event | None:
 
 @dataclass(slots=True)
 class Backoff:
-    """Exponential backoff between connection attempts, with jitter, and an end after `give_up_s`."""
+    """Exponential backoff between connection attempts, with jitter, and an end after `give_up_s` by `clock`."""
 
     url: str
     give_up_s: float = GIVE_UP_S
+    clock: Callable[[], float] = time.monotonic
     _failing_since: float | None = field(default=None, init=False)
     _pause_s: float = field(default=FIRST_PAUSE_S, init=False)
 
@@ -59,8 +61,9 @@ class Backoff:
         """Return the seconds to wait. `error` broke the stream; None if it ended by itself. Raises Unreachable."""
         if error is None:
             return FIRST_PAUSE_S
-        moment = time.monotonic()
-        self._failing_since = self._failing_since or moment
+        moment = self.clock()
+        if self._failing_since is None:
+            self._failing_since = moment
         if moment - self._failing_since > self.give_up_s:
             raise Unreachable(f"{self.url}: the event stream could not be resumed ({error})") from error
         pause = self._pause_s * random.uniform(0.5, 1.0)
