@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import pickle
 import subprocess
 import sys
 import threading
@@ -200,6 +201,17 @@ class ModelNew(torch.nn.LayerNorm):
     def forward(self, x):
         return self.weight.expand_as(x)
 """
+CHOSEN = """
+import torch
+from tests.warpwright.test_library import Block
+class ModelNew(Block):
+    def __init__(self):
+        super().__init__(16)
+        del self.log
+    def forward(self, x):
+        return torch.zeros_like(x)
+"""
+ZEROS = KERNEL.replace("x, w", "x")
 
 
 def optimized(api: FakeApi, target: Any, inputs: Any) -> Any:
@@ -239,10 +251,7 @@ def test_a_module_keeps_its_weights_and_its_mode(api: FakeApi) -> None:
 
 
 def test_a_module_with_other_arguments_chooses(api: FakeApi) -> None:
-    api.kernel = "import torch\nfrom tests.warpwright.test_library import Block\n" + (
-        "class ModelNew(Block):\n    def __init__(self):\n        super().__init__(16)\n"
-        "    def forward(self, x):\n        return torch.zeros_like(x)\n"
-    )
+    api.kernel = CHOSEN
     block = Block(16).eval()
     fast = optimized(api, block, {"x": X, "double": True})
     assert not fast(X, double=True).any()
@@ -424,15 +433,58 @@ def test_a_changed_value_from_outside_is_the_originals(
 
 
 def test_a_module_that_reads_a_changed_value_is_the_original(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    api.kernel = (
-        BLOCK.replace("torch.nn.LayerNorm", "torch.nn.Module")
-        .replace("(16,)", "")
-        .replace("return self.weight.expand_as(x)", "return torch.zeros_like(x)")
-    )
+    api.kernel = ZEROS
     fast = copy.deepcopy(optimized(api, Rms(), X))
     assert not fast(X).any()
     monkeypatch.setattr(sys.modules[__name__], "EPS", 0.5)
     assert torch.equal(fast(X), rms(X))
+
+
+def forget_kernels() -> None:
+    """Forget imported kernels, as in another process."""
+    for name in [name for name in sys.modules if name.startswith("warpwright_kernel_")]:
+        del sys.modules[name]
+
+
+def test_pickles_of_modules_carry_the_kernel(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.kernel, norm = BLOCK, nn.LayerNorm(16).eval()
+    fast = optimized(api, norm, X)
+    nested = pickle.dumps(nn.Sequential(fast, nn.ReLU()))
+    monkeypatch.setenv("WARPWRIGHT_DATA_DIR", str(tmp_path / "elsewhere"))
+    forget_kernels()
+    again, _ = pickle.loads(nested)
+    assert type(again).__name__ == "ModelNew"
+    assert type(again) is not type(fast)
+    assert not again.training
+    assert torch.equal(again(X), fast(X))
+    assert copy.deepcopy(again).weight is not again.weight
+    assert (tmp_path / "elsewhere").is_dir(), "the kernel's file is kept"
+
+
+def test_pickles_of_modules_that_choose_go_on_choosing(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.kernel = CHOSEN
+    block = Block(16).eval()
+    del block.log  # an open file, as no pickle holds
+    fast = optimized(api, block, {"x": X, "double": True})
+    assert not fast.training
+    pickled = pickle.dumps(fast)
+    assert len(pickled) < 40_000, "the inputs are not in it"
+    forget_kernels()
+    again = pickle.loads(pickled)
+    assert not again(X, double=True).any()
+    assert torch.equal(again(X), block(X))
+    api.kernel = ZEROS
+    again = pickle.loads(pickle.dumps(optimized(api, Rms(), X)))
+    assert not again(X).any()
+    monkeypatch.setattr(sys.modules[__name__], "EPS", 0.5)
+    assert torch.equal(again(X), rms(X))
+
+
+def test_a_value_of_an_inner_function_is_in_no_pickle(api: FakeApi) -> None:
+    inner, _, _ = closed()
+    (found, *_) = problem_of(inner, (X, torch.rand(16))).baked
+    with pytest.raises(pickle.PicklingError, match="of an inner function"):
+        pickle.dumps(found)
 
 
 def test_the_decorator_warns_once_and_runs_the_function_where_it_cannot_look(api: FakeApi) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pickle import PicklingError
 from types import CellType
 from typing import Any
 
@@ -24,6 +27,13 @@ class Baked:
     def __deepcopy__(self, _: Any) -> Baked:
         return self  # the copy of a module reads the same namespace
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what a pickle holds: the name of the module that has the namespace. Raises PicklingError."""
+        module = "" if isinstance(self.place, CellType) else str(self.place.get("__name__", ""))
+        if getattr(sys.modules.get(module), "__dict__", None) is not self.place:
+            raise PicklingError(f"the kernel depends on {self.name} of an inner function, which no pickle can hold")
+        return _in_module, (module, self.name, self.value, self.text)
+
     def holds(self) -> bool:
         """Return True if the function still reads this value."""
         try:
@@ -33,6 +43,11 @@ class Baked:
         if now is self.value and type(now) in UNCHANGING:
             return True
         return literal(now) == self.text  # lists and dicts may have changed in place
+
+
+def _in_module(module: str, name: str, value: Any, text: str) -> Baked:
+    """Return a value of a module's namespace, read from a pickle."""
+    return Baked(vars(importlib.import_module(module)), name, value, text)
 
 
 def all_hold(baked: Iterable[Baked]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import hashlib
 import importlib.util
@@ -9,11 +10,13 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from warpwright import paths
+from warpwright.cli.files import write_bytes
 from warpwright.errors import ServiceFailed
 from warpwright.library.baked import Baked, all_hold
 from warpwright.library.errors import NotPortable
@@ -31,13 +34,25 @@ def kernel_path(key: str, device: str, data: Path | None = None) -> Path:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a downloaded kernel. Raises ServiceFailed where it is none."""
-    name = f"warpwright_kernel_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    """Import a downloaded kernel. Raises ServiceFailed where it is none.
+
+    Pickles of its ModelNew carry the file, so they can be read where it was never downloaded.
+    """
+    code = path.read_bytes()
+    name = f"warpwright_kernel_{hashlib.sha256(code).hexdigest()[:16]}"
     with _LOADING:
-        return sys.modules[name] if name in sys.modules else _executed(name, path)
+        return sys.modules[name] if name in sys.modules else _executed(name, path, code)
 
 
-def _executed(name: str, path: Path) -> ModuleType:
+def load_code(code: bytes) -> ModuleType:
+    """Import a kernel by its file's content, which is kept beside downloaded ones. Raises ServiceFailed."""
+    path = paths.default_data_dir() / "kernels" / "pickled" / f"{hashlib.sha256(code).hexdigest()[:16]}.py"
+    if not path.exists() or path.read_bytes() != code:
+        write_bytes(path, code)
+    return load_file(path)
+
+
+def _executed(name: str, path: Path, code: bytes) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ServiceFailed(f"{path} is not a Python file")
@@ -50,7 +65,20 @@ def _executed(name: str, path: Path) -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
+    copyreg.pickle(made.ModelNew, functools.partial(_reduced, code))
     return made
+
+
+def _reduced(code: bytes, model: Any) -> tuple[Any, ...]:
+    """Return what a pickle or a copy holds of a kernel's module: the file's content and the module's state."""
+    _, _, *state = model.__reduce_ex__(2)
+    return _unfilled, (code,), *state
+
+
+def _unfilled(code: bytes) -> Any:
+    """Return a kernel's module without its state."""
+    kind = load_code(code).ModelNew
+    return kind.__new__(kind)
 
 
 def drop_in(target: Callable[..., Any], kernel: ModuleType, call: Call, baked: Sequence[Baked] = ()) -> Any:
@@ -95,7 +123,10 @@ def _module(original: Any, model: Any, call: Call, baked: Sequence[Baked]) -> An
     model.train(original.training)
     if is_plain(original, call) and not baked:
         return model
-    return _wrapper()(original, model, call, baked)
+    # The inputs themselves are not kept, nor pickled.
+    made = _wrapper()(original, model, replace(call, tensors=dict.fromkeys(call.tensors)), baked)
+    made.training = original.training
+    return made
 
 
 @functools.cache
@@ -116,4 +147,16 @@ def _wrapper() -> Any:
                 return self.original(*args, **kwargs)
             return self.kernel(*tensors)
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _unfilled_wrapper, (), {key: value for key, value in vars(self).items() if key != "_signature"}
+
+        def __setstate__(self, state: Any) -> None:
+            super().__setstate__(state)
+            self._signature = signature_of(self.original)
+
     return Optimized
+
+
+def _unfilled_wrapper() -> Any:
+    """Return a wrapper without its state."""
+    return _wrapper().__new__(_wrapper())
