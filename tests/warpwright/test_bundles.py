@@ -57,8 +57,6 @@ def test_every_line_is_settled_and_counted(api: FakeApi, tmp_path: Path, capfd: 
     assert run(api, "collect", str(answers), "--json") == ExitCode.OK
     told = json.loads(capfd.readouterr().out)
     assert (told["outcomes"], told["broken_lines"], told["released"]) == ({"returned": 3}, 1, 0)
-    assert run(api, "collect", str(bundle)) == ExitCode.OK
-    assert "no answers" in capfd.readouterr().out
 
 
 def test_a_line_that_the_service_refuses_does_not_stop_the_others(
@@ -73,13 +71,28 @@ def test_a_line_that_the_service_refuses_does_not_stop_the_others(
     assert "The line was changed." in shown.err
 
 
+@pytest.mark.parametrize("text", ["", "\n \n", f"{TASK}\n", "import torch\nx = 1\n", ANSWER[:30]])
 def test_a_file_without_an_answer_is_no_success(
+    api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str
+) -> None:
+    other = tmp_path / "one.answers"
+    other.write_text(text, encoding="utf-8")
+    for words in ((), ("--release",), ("--json",)):
+        assert run(api, "collect", str(other), *words) == ExitCode.NOT_PASSED
+        shown = capfd.readouterr()
+        assert "no line of these files is an answer" in shown.err
+        assert shown.out == ""
+
+
+def test_a_bundle_holds_no_answer_but_is_given_back(
     api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    other = tmp_path / "kernel.py"
-    other.write_text("import torch\nx = 1\n", encoding="utf-8")
-    assert run(api, "collect", str(other)) == ExitCode.NOT_PASSED
-    assert "no line of these files is an answer" in capfd.readouterr().err
+    bundle = tmp_path / "one.bundle"
+    bundle.write_text(f"{HEADER}\n{TASK}\n", encoding="utf-8")
+    assert run(api, "collect", str(bundle)) == ExitCode.NOT_PASSED
+    assert "with --release" in capfd.readouterr().err
+    assert run(api, "collect", str(bundle), "--release") == ExitCode.OK
+    assert "3 given back" in capfd.readouterr().out
 
 
 def test_hours_are_a_number_above_0(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:

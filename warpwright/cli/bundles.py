@@ -54,13 +54,16 @@ def bundle(
 def collect(files: Sequence[Path], *, release: bool, server: str | None, data: Path | None, json: bool) -> ExitCode:
     """Settle the answers in files. With `release`, return the bundles' other work to its queue.
 
-    Exits 1 if no line of the files is an answer or a bundle's.
+    Exits 1 if no line of the files is an answer; with `release`, if none is a bundle's either.
     """
     found: list[Collected] = []
     broken, bundles = 0, dict[str, None]()
     lines = list(_lines(files))
-    if lines and all(bundle_id is None for bundle_id, _ in lines):
+    named = any(bundle_id is not None for bundle_id, _ in lines)
+    if not (named if release else any(line is not None for _, line in lines)):
         say("no line of these files is an answer: name what `python -m evaluator work` wrote there (*.answers)")
+        if named:
+            say("A bundle's tasks return to their queue with --release.")
         return ExitCode.NOT_PASSED
     with open_session(server, data) as session:
         for bundle_id, line in lines:
@@ -79,7 +82,7 @@ def collect(files: Sequence[Path], *, release: bool, server: str | None, data: P
         say(f"{one.job_id}: {one.outcome} ({one.detail})")
     parts = [f"{counts[name]} {name}" for name in ("settled", "returned", "gone", "refused") if counts[name]]
     parts += [f"{broken} cut or changed lines"] * bool(broken) + [f"{released} given back"] * release
-    out.print(", ".join(parts) or "no answers", markup=False)
+    out.print(", ".join(parts), markup=False)
     return ExitCode.OK
 
 
