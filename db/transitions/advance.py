@@ -18,6 +18,7 @@ from db.transitions.events import emit
 from db.transitions.judging import enqueue_confirmation, retime, why_not
 from db.transitions.proposing import open_proposal
 from db.transitions.work.enqueue import end_run, enqueue_job, finish_job
+from db.transitions.work.failures import LOST
 from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from evaluator.schema import from_json
@@ -68,8 +69,7 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
             case Retime(candidate_id=id, first=first):
                 nudges += retime(s, run, s.get_one(CandidateRow, id), first=first)
             case Finish(reason=EndReason.NO_PROPOSER) if fault := _machine_fault(s, run):
-                message = f"No candidate could be made on this machine, see `warpwright doctor`: {fault}"
-                end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
+                end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, fault)
             case Finish(reason=EndReason.NO_PROPOSER):
                 detail = _last_detail(s, run)
                 message = f"{decision.message} The last answer: {detail}" if detail else decision.message
@@ -100,10 +100,16 @@ def refusals(s: Session, run_id: str) -> str:
 
 
 def _machine_fault(s: Session, run: RunRow) -> str:
-    """Return why a Proposal's step was given up, which is never its Proposer's fault; "" if none was."""
+    """Return in words why Proposals' steps were given up, which is never their Proposer's fault; "" if none was."""
     given_up = JobRow.kind == JobKind.PROPOSE, JobRow.state == "dead", JobRow.attempts >= ATTEMPTS
-    errors = select(JobRow.error).where(JobRow.run_id == run.id, *given_up).order_by(JobRow.id.desc())
-    return s.scalars(errors.limit(1)).first() or ""
+    errors = s.scalars(select(JobRow.error).where(JobRow.run_id == run.id, *given_up).order_by(JobRow.id.desc())).all()
+    if not errors:
+        return ""
+    last = errors[0] or ""
+    if LOST not in last:
+        return f"No candidate could be made on this machine, see `warpwright doctor`: {last}"
+    lost = sum(LOST in (error or "") for error in errors)
+    return f"No candidate could be made: all workers of {lost} proposal{'s' * (lost != 1)} were lost. The last: {last}"
 
 
 def _last_detail(s: Session, run: RunRow) -> str:

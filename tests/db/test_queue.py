@@ -124,6 +124,22 @@ def test_three_silent_workers_end_a_proposal(engine: Engine) -> None:
     assert world.run(run.id).status.ended
 
 
+def test_a_run_whose_workers_are_all_lost_tells_of_the_workers(engine: Engine) -> None:
+    world = World(engine)
+    run = world.start(config=RunConfig(in_flight=1))
+    while (job := world.claim()) is not None:
+        if job.kind == JobKind.PROPOSE:
+            sweep(engine)
+        else:
+            world.work(job)
+    ended = world.run(run.id)
+    assert (ended.status, ended.end_reason) == (RunStatus.FAILED, EndReason.INTERNAL_ERROR)
+    assert "all workers of" in ended.message
+    assert "stopped responding on attempt 3. It was killed (is memory short?)" in ended.message
+    assert "see the end of its log" in ended.message
+    assert "doctor" not in ended.message
+
+
 def test_three_silent_judges_are_our_fault_and_not_the_candidates(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.5"))
     run = world.start(config=RunConfig(in_flight=1))

@@ -26,6 +26,16 @@ _STAGES = {JobKind.BUILD: Stage.BUILD, JobKind.JUDGE: Stage.CORRECTNESS, JobKind
 
 BROKEN_OFF = frozenset(_STAGES)
 """A worker stops Jobs of these kinds when their Run is cancelled."""
+LOST = "stopped responding"
+"""The words in the error of a Job whose worker lost its lease."""
+
+
+def lost_words(row: JobRow) -> str:
+    """Return the error of a Job whose lease expired; after the last attempt with what to do."""
+    said = f"worker {row.worker} {LOST} on attempt {row.attempts}"
+    if row.attempts < ATTEMPTS:
+        return said
+    return f"{said}. It was killed (is memory short?), hangs, or lost the database: see the end of its log"
 
 
 def cancelled(s: Session, row: JobRow) -> bool:

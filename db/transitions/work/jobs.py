@@ -24,7 +24,7 @@ from db.transitions.over_budget import drop_unstarted, exhausted_limit
 from db.transitions.reservations import Lost, charge_lost, count_lost
 from db.transitions.runs import pause_run
 from db.transitions.work.enqueue import enqueue_advance, retry_job
-from db.transitions.work.failures import BROKEN_OFF, drop, give_up
+from db.transitions.work.failures import BROKEN_OFF, drop, give_up, lost_words
 from db.transitions.work.fair_queueing import charge_estimate, must_stay_free, projects_by_service
 from db.transitions.work.locks import lock_problems, lock_run, lock_runs
 from db.views.rows import Job
@@ -194,7 +194,7 @@ def _expired(s: Session) -> tuple[list[Nudge], list[Lost | None]]:
         if ended and row.kind in BROKEN_OFF:
             drop(s, row, "the run ended first")
             continue
-        message = f"worker {row.worker} stopped responding on attempt {row.attempts}"
+        message = lost_words(row)
         lost.append(count_lost(s, row))
         again = row.attempts < ATTEMPTS and not ended
         nudges += retry_job(s, row, message) if again else give_up(s, row, message)
