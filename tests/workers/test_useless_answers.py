@@ -104,6 +104,16 @@ def test_the_reason_of_an_error_body_is_told(body: dict[str, Any], words: str, e
     assert result.usd == 0.0
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(("detail", "calls"), [("model m is not loaded", 3), ([{"msg": "messages: too long"}], 1)])
+def test_an_error_without_a_status_is_no_outage(detail: Any, calls: int, stream: bool) -> None:
+    with ScriptedLLM([Body({"detail": detail}, event=stream)]) as server:
+        proposer = ModelProposer(Settings(models=(endpoint(server, stream=stream),)), backoff_s=0.01)
+        told = [proposer.propose(Request(work=propose_work(), deadline=Deadline(20.0))).detail for _ in range(6)]
+    assert len(server.requests) == 6 * calls
+    assert not any("left alone" in detail for detail in told)
+
+
 def test_the_reason_of_a_refused_request_is_told_without_its_wrapping() -> None:
     with ScriptedLLM([Fail(400, "context length exceeded")]) as server:
         assert ask(endpoint(server)).detail == "one: HTTP 400: context length exceeded"

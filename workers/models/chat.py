@@ -181,7 +181,10 @@ def _failure(
 
 
 def _refused(status: int | None, words: str, retry_after_s: float | None, usage: Usage | None, text: str) -> CallFailed:
-    """Return the failure of a call that the endpoint answered with an error: by its status, or inside a 200."""
+    """Return the failure of a call that the endpoint answered with an error: by its status, or inside a 200.
+
+    One without a status is tried again, but is no outage: the endpoint answers, so it needs no long pause.
+    """
     told = f"HTTP {status}" if status is not None else "the endpoint answers with an error"
     return CallFailed(
         f"{told}: {words}"[:400],
@@ -190,7 +193,7 @@ def _refused(status: int | None, words: str, retry_after_s: float | None, usage:
         usage=usage,
         text=text,
         busy=status == 429,
-        outage=status is None or status >= 500 or status in (401, 402, 403, 404),
+        outage=status is not None and (status >= 500 or status in (401, 402, 403, 404)),
     )
 
 

@@ -116,11 +116,11 @@ def _content(content: Any) -> tuple[str, str]:
 
 
 def _refuse_error(piece: Any) -> None:
-    """Raise ErrorBody for {"error": ...} or {"detail": ...}."""
+    """Raise ErrorBody for {"error": ...} or {"detail": ...}; a list of details is FastAPI's 422."""
     for name in ("error", "detail"):
         found = getattr(piece, name, None)
         if found:
-            code = found.get("code") if isinstance(found, Mapping) else None
+            code = found.get("code") if isinstance(found, Mapping) else 422 if isinstance(found, list) else None
             raise ErrorBody(words_of({name: found}), code if isinstance(code, int) else None)
 
 
