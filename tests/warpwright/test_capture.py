@@ -12,6 +12,7 @@ import torch
 
 from evaluator.problem import read_problem
 from tests.support import scripts
+from warpwright.capture.in_script.files import Folder
 from warpwright.capture.in_script.recording import Recorder
 from warpwright.capture.in_script.session import write
 from warpwright.cli import commands
@@ -207,13 +208,13 @@ class Named(torch.nn.Module):
         return {self.key: torch.sigmoid(x)}
 
 
-def captured(module: torch.nn.Module, folder: Path, *others: torch.nn.Module) -> int:
+def captured(module: torch.nn.Module, folder: Path, *others: torch.nn.Module, overwrite: bool = False) -> int:
     recorder = Recorder()
     recorder.only = f"{type(module).__module__}:{type(module).__qualname__}"
     with torch.no_grad(), recorder.watching():
         for one in (module, *others):
             one(torch.randn(2, 16))
-    return write(recorder, folder, 10, 60)
+    return write(recorder, Folder(folder, overwrite=overwrite), 10, 60)
 
 
 def put_back(module: torch.nn.Module, folder: Path, part: str) -> list[tuple[str, str]]:
@@ -262,6 +263,46 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, capfd: pytest.Captu
     (tmp_path / "run.py").touch()
     assert commands.run(["capture", "-o", str(tmp_path / "run.py"), str(tmp_path / "run.py")]) == ExitCode.BAD_USAGE
     assert "is a file; name another with -o" in capfd.readouterr().err
+
+
+def test_a_module_is_run_as_python_runs_it(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Relative imports work, and what the script defines itself belongs to __main__."""
+    package = script.parent / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "network.py").write_text(MODEL, encoding="utf-8")
+    text = RUN.replace("import network\nfrom network", "from .network").replace(' and "main" not in sys.modules', "")
+    (package / "main.py").write_text(text, encoding="utf-8")
+    assert commands.run(["capture", "-m", "package.main", "--steps", "3"]) == ExitCode.OK, capfd.readouterr().err
+    assert (script.parent / "captured" / "block.py").is_file()
+    for words, name in {"no module of that name": "absent", "No module named 'absent'": "absent.main",
+                        "or it has no __main__": "package"}.items():  # fmt: skip
+        assert commands.run(["capture", "-m", name]) == ExitCode.NOT_PASSED
+        assert words in capfd.readouterr().err
+    for words, arguments in {"-m takes a module's name": ["-m", "package/main.py"],
+                             "a module's name needs -m": ["package.main"]}.items():  # fmt: skip
+        assert commands.run(["capture", *arguments]) == ExitCode.BAD_USAGE
+        assert words in capfd.readouterr().err
+
+
+def test_an_edited_file_is_left_as_it_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path, module = tmp_path / "linear.py", torch.nn.Linear(16, 16).eval()
+    path.write_text("# mine\n", encoding="utf-8")
+    assert captured(module, tmp_path) == 1
+    assert f"left as it is: {path} was edited" in capfd.readouterr().err
+    assert path.read_text(encoding="utf-8") == "# mine\n"
+    path.unlink()
+    assert captured(module, tmp_path) == 0
+    assert captured(torch.nn.Linear(16, 8).eval(), tmp_path) == 0  # another text, and the first was not edited
+    assert "left as it is" not in capfd.readouterr().err
+    edited = path.read_text(encoding="utf-8") + "# mine\n"
+    path.write_text(edited, encoding="utf-8")
+    for _ in range(2):
+        assert captured(module, tmp_path) == 1
+        assert path.read_text(encoding="utf-8") == edited
+    assert captured(module, tmp_path, overwrite=True) == 0
+    assert "# mine" not in path.read_text(encoding="utf-8")
+    assert "linear" in json.loads((tmp_path / "parts.json").read_text(encoding="utf-8"))
 
 
 def test_a_large_tensor_that_is_no_state_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

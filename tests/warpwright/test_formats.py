@@ -243,6 +243,24 @@ def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path: Path, capfd
     assert "--script run.py" in capfd.readouterr().err
 
 
+def test_a_file_that_was_edited_is_not_written_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    forms.kernelbench(tmp_path)
+    forms.kernelbench(tmp_path, "20_Other")
+    folder = tmp_path / "out"
+    words = ["import", str(tmp_path), "-o", str(folder)]
+    assert [commands.run(words), commands.run(words)] == [ExitCode.OK, ExitCode.OK]
+    edited = folder / "19_ReLU.py"
+    edited.write_text("# mine\n", encoding="utf-8")
+    capfd.readouterr()
+    assert commands.run(words) == ExitCode.NOT_PASSED
+    shown = capfd.readouterr()
+    assert f"refused: 19_ReLU: {edited} is there and differs" in shown.err
+    assert shown.out.strip() == str(folder / "20_Other.py")
+    assert edited.read_text(encoding="utf-8") == "# mine\n"
+    assert commands.run([*words, "--overwrite"]) == ExitCode.OK
+    assert edited.read_text(encoding="utf-8") != "# mine\n"
+
+
 def test_problems_of_equal_names_are_all_written_and_told_apart(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

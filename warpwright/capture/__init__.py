@@ -31,18 +31,20 @@ def capture(
     most: int,
     largest: int,
     seconds: float,
+    module: bool = False,
+    overwrite: bool = False,
 ) -> ExitCode:
-    """Run the script and write problem files. Exit 0 with at least one, 1 without any. Raises BadUsage."""
-    if not script.is_file():
-        raise BadUsage(f"{script}: no such script")
-    if b"\0" in script.read_bytes():
-        raise BadUsage(f"{script} is no Python source")
+    """Run the script and write problem files. Exit 0 with at least one, 1 without any. Raises BadUsage.
+
+    `module`: the script is a module's name, as for `python -m`. Files that were edited stay unless `overwrite` is set.
+    """
+    _check_script(script, module)
     check_output(output, folder=True)
     if only is not None and not is_import_path(only):
         raise BadUsage(f"--only names a class or function as package.module:Name, not {only!r}")
     options = {
-        "script": str(script.absolute()), "arguments": list(arguments), "output": str(output.absolute()), "only": only,
-        "most": most, "largest": largest,
+        "script": str(script if module else script.absolute()), "module": module, "arguments": list(arguments),
+        "output": str(output.absolute()), "overwrite": overwrite, "only": only, "most": most, "largest": largest,
     }  # fmt: skip
     command = [python or sys.executable, str(_PROGRAM), json.dumps(options)]
     written = output.absolute() / "parts.json"
@@ -67,6 +69,20 @@ def capture(
         say(f"{script} ended its process itself (os._exit, or a program in its place), so nothing is written")
         return ExitCode.NOT_PASSED
     return ExitCode.OK if code == 0 else ExitCode.NOT_PASSED
+
+
+def _check_script(script: Path, module: bool) -> None:
+    """Raise BadUsage for what is neither a Python source nor, with `module`, a module's name."""
+    is_name = all(part.isidentifier() for part in str(script).split(".")) and script.suffix != ".py"
+    if module:
+        if not is_name:
+            raise BadUsage(f"-m takes a module's name, as for python -m (package.main), not {str(script)!r}")
+        return
+    if not script.is_file():
+        hint = f"; a module's name needs -m: warpwright capture -m {script}" if is_name and script.suffix else ""
+        raise BadUsage(f"{script}: no such script{hint}")
+    if b"\0" in script.read_bytes():
+        raise BadUsage(f"{script} is no Python source")
 
 
 def _written_ns(path: Path) -> int | None:

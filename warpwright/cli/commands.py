@@ -82,6 +82,7 @@ Script = Annotated[
     Path | None,
     typer.Option(help="A script that calls PROBLEM, where that is a class or function (package.module:Name)."),
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that were edited.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
@@ -173,13 +174,15 @@ def import_(
     workloads: Annotated[
         int, typer.Option(min=1, max=100, help="Maximum number of shown workloads of a problem.")
     ] = MOST_WORKLOADS,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write problem files from another form: KernelBench, GPU MODE, FlashInfer-Trace, SOL-ExecBench, BackendBench.
 
-    Exits 0 if all are imported, 1 if some are refused (the reasons are printed), 2 if all are.
+    Exits 0 if all are imported, 1 if some are refused (the reasons are printed), 2 if all are. A file that is there
+    and differs, since somebody edited it perhaps, is refused.
     """
-    _end(problems.import_problems(what, output, workloads, json=json))
+    _end(problems.import_problems(what, output, workloads, overwrite=overwrite, json=json))
 
 
 @app.command(
@@ -190,6 +193,9 @@ def capture(
     script: Annotated[
         Path, typer.Argument(metavar="SCRIPT", help="A script that runs the model; its arguments follow.")
     ],
+    module: Annotated[
+        bool, typer.Option("--module", "-m", help="SCRIPT is a module's name, as for python -m.")
+    ] = False,
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="ARGUMENTS", help="Arguments of the script.", show_default=False)
     ] = None,
@@ -199,16 +205,17 @@ def capture(
     most: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of parts.")] = 10,
     largest: Annotated[int, typer.Option(min=1, help="Maximum number of operations of a part.")] = 60,
     seconds: Annotated[float, typer.Option(min=1, help="Maximum time of the script.")] = 3600.0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Run a script, find the slowest parts of its models, and write each as a problem file with its real shapes.
 
     The script runs as it always does, but for torch.compile, which is left out meanwhile. Give options before the
-    script. Exits 1 if nothing could be captured.
+    script. Exits 1 if nothing could be captured. Files that were edited since are left as they are.
     """
     _end(
         run_capture(
             script, arguments or (), output=output, python=python, only=only, most=most, largest=largest,
-            seconds=seconds,
+            seconds=seconds, module=module, overwrite=overwrite,
         )
     )  # fmt: skip
 

@@ -41,6 +41,14 @@ def check_output(path: Path, *, folder: bool = False) -> None:
         raise BadUsage(f"{path} cannot be written: no right to write to {place}; name another with -o")
 
 
+def has_other_text(path: Path, text: str) -> bool:
+    """Return whether a file is there that `write_text` would change."""
+    try:
+        return path.is_file() and path.read_bytes() != text.encode("utf-8")
+    except OSError:
+        return True
+
+
 def write_text(path: Path, text: str) -> Path:
     """Write a file atomically and return its absolute path. Raises BadUsage."""
     return write_bytes(path, text.encode("utf-8"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from warpwright.capture import capture, is_import_path
 from warpwright.cli.console import out, print_json, say
-from warpwright.cli.files import check_output, read_source, write_text
+from warpwright.cli.files import check_output, has_other_text, read_source, write_text
 from warpwright.errors import BadUsage, ExitCode
 from warpwright.formats import Imported, Refusal, import_all, import_one
 
@@ -66,7 +66,7 @@ def as_file(target: str, script: Path | None = None) -> Iterator[Path]:
         yield write_text(Path(folder) / f"{made.name}.py", made.source)
 
 
-def import_problems(target: str, folder: Path, most: int, *, json: bool) -> ExitCode:
+def import_problems(target: str, folder: Path, most: int, *, overwrite: bool, json: bool) -> ExitCode:
     """Write the problem files of a path to a folder. Exit 0 if all are there, 1 if some are refused, 2 if all are."""
     if is_import_path(target) and not Path(target).exists():
         raise BadUsage(f"{target} is a class or function: warpwright capture --only {target} SCRIPT writes its file")
@@ -74,29 +74,36 @@ def import_problems(target: str, folder: Path, most: int, *, json: bool) -> Exit
     written: list[dict[str, Any]] = []
     refused: list[Refusal] = []
     for one in import_all(target, most):
-        if isinstance(one, Refusal):
-            refused.append(one)
-            say(f"refused: {one.name}: {one.reason}")
-            continue
         path = folder / f"{one.name}.py"
-        if str(path.absolute()) in (row["file"] for row in written):
-            refused.append(
-                Refusal(one.name, f"another problem is {path.name} already: import it to a folder of its own")
-            )
-            say(f"refused: {refused[-1].name}: {refused[-1].reason}")
+        taken = str(path.absolute()) in (row["file"] for row in written)
+        made = one if isinstance(one, Refusal) else _checked(one, path, taken=taken, overwrite=overwrite)
+        if isinstance(made, Refusal):
+            refused.append(made)
+            say(f"refused: {made.name}: {made.reason}")
             continue
-        saved = str(write_text(path, one.source))
-        written.append({"name": one.name, "file": saved, "notes": list(one.notes)})
+        saved = str(write_text(path, made.source))
+        written.append({"name": made.name, "file": saved, "notes": list(made.notes)})
         if not json:
             out.print(saved, markup=False)
-        for note in one.notes:
-            say(f"{one.name}: {note}")
+        for note in made.notes:
+            say(f"{made.name}: {note}")
     if json:
         print_json({"written": written, "refused": [{"name": one.name, "reason": one.reason} for one in refused]})
     say(f"{len(written)} imported, {len(refused)} refused")
     if not written:
         return ExitCode.BAD_USAGE
     return ExitCode.NOT_PASSED if refused else ExitCode.OK
+
+
+def _checked(made: Imported, path: Path, *, taken: bool, overwrite: bool) -> Imported | Refusal:
+    """Return a problem, or why it is not written to a file: another one would be lost."""
+    if taken:
+        return Refusal(made.name, f"another problem is {path.name} already: import it to a folder of its own")
+    if not overwrite and has_other_text(path, made.source):
+        return Refusal(
+            made.name, f"{path} is there and differs: move it, name another folder with -o, or replace it (--overwrite)"
+        )
+    return made
 
 
 def read_sizes(text: str) -> dict[str, Size]:

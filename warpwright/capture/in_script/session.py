@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 import json
 import re
@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from . import settings
 from .alike import Alike, exchangeable
+from .files import Folder
 from .recording import Form, Part, Recorder, leaves_of
 from .tracing import CannotTrace, Traced, trace
 from .writing import problem
@@ -28,20 +29,37 @@ _LEAST_SHARE = 0.001
 
 def main(options: Mapping[str, Any]) -> int:
     """Return the exit status: 0 with at least one problem file."""
-    script, folder = Path(options["script"]), Path(options["output"])
-    sys.argv = [str(script), *options["arguments"]]
-    sys.path[0] = str(script.parent)
+    script, folder = options["script"], Folder(Path(options["output"]), overwrite=options["overwrite"])
+    sys.argv = [script, *options["arguments"]]
+    sys.path[0] = str(Path.cwd() if options["module"] else Path(script).parent)
     recorder = Recorder()
     with recorder.watching():
         if options["only"]:
             _watch(recorder, options["only"])
+        if options["module"]:
+            _check_module(script)
         try:
-            runpy.run_path(str(script), run_name="__main__")
+            if options["module"]:
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
             if end.code not in (None, 0):
                 print(f"capture: the script ended with {end.code}; nothing is written", file=sys.stderr)
                 return 1
     return write(recorder, folder, options["most"], options["largest"])
+
+
+def _check_module(name: str) -> None:
+    """End with a message where `python -m NAME` could not find what it runs."""
+    try:
+        found = importlib.util.find_spec(name)
+        if found is not None and found.submodule_search_locations is not None:
+            found = importlib.util.find_spec(f"{name}.__main__")
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"capture: -m {name}: {error}") from error
+    if found is None:
+        raise SystemExit(f"capture: -m {name}: no module of that name is below {Path.cwd()}, or it has no __main__")
 
 
 def _watch(recorder: Recorder, only: str) -> None:
@@ -60,7 +78,7 @@ def _watch(recorder: Recorder, only: str) -> None:
         setattr(module, name, recorder.function(found))
 
 
-def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
+def write(recorder: Recorder, folder: Folder, most: int, largest: int) -> int:
     """Write the problem files of the slowest parts, and what put_back needs. Return the exit status."""
     only = recorder.only
     chosen: list[tuple[Part, str]] = []
@@ -90,11 +108,10 @@ def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
                 f"({', '.join(alike.differing)}), and put_back leaves them as they are"
             )
         name = _name(part.name, told)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.py").write_text(text, encoding="utf-8")
         told[name] = _told(part, traced, structure, share, alike)
         chosen.append((part, name))
-        print(f"{folder / name}.py: {share:.0%} of the time, {part.calls} calls of {part.name}")
+        if folder.write(f"{name}.py", text):
+            print(f"{folder.path / name}.py: {share:.0%} of the time, {part.calls} calls of {part.name}")
     seen = {part.name for part in recorder.parts.values() if part.forms}
     for name, reason in recorder.unseen.items():
         if name not in seen and only in (None, name):
@@ -105,9 +122,10 @@ def write(recorder: Recorder, folder: Path, most: int, largest: int) -> int:
         why = f"{only} was not called" if only else "the script calls no module with tensors"
         print(f"capture: nothing to write{'' if left else ': ' + why}", file=sys.stderr)
         return 1
-    (folder / "parts.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    (folder / "put_back.py").write_text(_put_back(), encoding="utf-8")
-    return 0
+    none = not folder.written
+    folder.write("put_back.py", _put_back())
+    folder.close(json.dumps(told, indent=2) + "\n")
+    return int(none)
 
 
 def _line(text: Any) -> str:
