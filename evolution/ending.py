@@ -76,6 +76,15 @@ def finish(state: SearchState, why: EndReason, words: str) -> Finish:
     )
 
 
+def unjudged(state: SearchState) -> str:
+    """Return in words that a Run out of time judged nothing, with what to do; "" if it did."""
+    if state.judged_any:
+        return ""
+    made = state.spend.candidates
+    found = f"Of {made} candidate{'s' * (made != 1)} none was judged" if made else "No candidate was made"
+    return f" {found}: the time was short, or other work kept the device busy. Extend the run with more seconds."
+
+
 def _best(state: SearchState) -> str:
     """Return the best Candidate's speedup in words, and whether it is an estimate; "" if none passed."""
     best = state.best

@@ -10,7 +10,7 @@ from evolution import bandit, spending
 from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of, stopped_models
 from evolution.confirming import elite_to_confirm, owed_confirmation
 from evolution.dispatch import dispatch_due
-from evolution.ending import finish, headroom_spent, roofline_reached, target_reached
+from evolution.ending import finish, headroom_spent, roofline_reached, target_reached, unjudged
 from evolution.parents import breeding_elites, newest_repairable, sample_parent, sample_parents
 from evolution.state import ArmStats, Elite, SearchState
 from evolution.tunables import key_of
@@ -84,7 +84,7 @@ def _out_of_time(state: SearchState) -> list[Decision]:
     owed = owed_confirmation(state)
     if owed is not None:
         return [Confirm(candidate_id=owed.candidate_id)]
-    return [finish(state, EndReason.BUDGET, "The time budget is used up.")]
+    return [finish(state, EndReason.BUDGET, f"The time budget is used up.{unjudged(state)}")]
 
 
 def _reason_to_stop(state: SearchState) -> Finish | None:

@@ -160,15 +160,18 @@ def state_of(
         champion_id=run["champion_id"],
         speedup=speedup,
         recent=[line for line in lines if line],
-        next=_next_step(run),
+        next=next_step(run),
     )
 
 
-def _next_step(run: dict[str, Any]) -> str:
+def next_step(run: dict[str, Any]) -> str:
+    """Return what to call after a look at a run."""
     if run["end_reason"] is None:
         return "It goes on by itself: run_state with wait_s follows it, stop_run ends it."
     if run["champion_id"] is not None:
         return "best_kernel with form='file' gives the proved module; resume_run with more budget goes on."
     if run["best_id"] is not None:
         return "Nothing was proved faster: `message` says why. best_kernel shows the best; resume_run adds budget."
+    if run["end_reason"] == "budget":
+        return "No kernel passed within the budget: resume_run with more seconds, or judge_kernel one that you write."
     return "No kernel passed: `message` and `recent` say why. Fix the problem, or judge_kernel one that you write."

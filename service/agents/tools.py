@@ -22,7 +22,7 @@ from service.agents.answers import (
     Speedup,
     StoredProblem,
 )
-from service.agents.reading import describe, judgement_of, known_problem, state_of, workloads_of
+from service.agents.reading import describe, judgement_of, known_problem, next_step, state_of, workloads_of
 from service.agents.rest import Caller
 from service.agents.waiting import wait_for
 from service.context import Context
@@ -253,6 +253,8 @@ class Tools:
             run = await caller.get(f"/runs/{run_id}")
             candidate_id, where, query = run["champion_id"] or run["best_id"], f"/runs/{run_id}", {}
             if candidate_id is None:
+                if run["end_reason"] is not None:
+                    raise ToolError(f"No kernel of this run passed, and it has ended. {next_step(run)}")
                 raise ToolError("No kernel of this run has passed yet. run_state with wait_s waits for one.")
         else:
             rows = (await caller.get("/leaderboard", problem_id=problem_id, device=device))["items"]

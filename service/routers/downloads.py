@@ -84,7 +84,10 @@ def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT, he
         run = runs.get(session, id, project_id=who.project_id)
         best = run.champion_id or run.best_id
         if best is None:
-            raise NotFound("No Candidate of this Run has passed yet.", slug="no-kernel", title="No kernel yet")
+            words = "No candidate of this run has passed yet: wait for one."
+            if run.status.ended:
+                words = "No candidate of this run passed, and it has ended: its message says why. Start another run."
+            raise NotFound(words, slug="no-kernel", title="No kernel yet")
         export = collect(who, session, best, run.device_kind)
     return send(export if held_out else shown(export), form)
 

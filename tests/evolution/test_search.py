@@ -193,6 +193,17 @@ def test_a_confirmation_in_flight_outlives_the_wall_clock() -> None:
     assert decide(state, Random(0)) == []
 
 
+@pytest.mark.parametrize(("made", "words"), [(0, "No candidate was made:"), (1, "Of 1 candidate none was judged:"),
+                                             (4, "Of 4 candidates none was judged:")])  # fmt: skip
+def test_a_run_out_of_time_says_that_it_judged_nothing(made: int, words: str) -> None:
+    state = SearchState(config=RunConfig(), budget=Budget(wall_s=10), spend=Spend(candidates=made, wall_s=11))
+    end = ended(state)
+    assert end.reason is EndReason.BUDGET
+    assert end.message.startswith(f"The time budget is used up. {words}")
+    assert "Extend the run" in end.message
+    assert "judged" not in ended(changed(state, judged_any=True)).message
+
+
 def test_the_last_of_the_wall_clock_goes_to_a_confirmation() -> None:
     """Others still in flight, the elite judged once: no time is left for anything else."""
     state = SearchState(

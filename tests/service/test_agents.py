@@ -24,6 +24,7 @@ from db.transitions.access.keys import create_key
 from db.transitions.access.projects import create_project
 from db.views.access import Quota
 from evaluator.problem import read_problem
+from service.agents.reading import next_step
 from service.agents.tools import ANNOTATIONS
 from tests.db.world import World, from_list
 from tests.service.conftest import PROBLEM, SOURCES
@@ -197,7 +198,15 @@ async def _search(service: Service, client: Client) -> None:
     assert (await ask(client, "stop_run", run_id=run["run_id"]))["status"] == "cancelled"
 
 
+def test_a_run_that_ended_by_its_budget_without_a_kernel_may_get_more() -> None:
+    ended = {"end_reason": "budget", "champion_id": None, "best_id": None}
+    assert "resume_run with more seconds" in next_step(ended)
+    assert "Fix the problem" in next_step({**ended, "end_reason": "problem_refused"})
+
+
 def test_refusals_say_what_to_do(service: Service) -> None:
+    run = service.world.start()
+
     async def session() -> None:
         async with service.client("http", service.key("read")) as client:
             words = await refused(client, "submit_problem", name="x", source=PROBLEM)
@@ -205,8 +214,11 @@ def test_refusals_say_what_to_do(service: Service) -> None:
             assert "Ask a manager" in words
             assert "describe_problem" in await refused(client, "run_state", run_id="run_none")
             assert "exactly one" in await refused(client, "best_kernel")
+            assert "has passed yet" in await refused(client, "best_kernel", run_id=run.id)
             assert "wait_s" in await refused(client, "run_state", run_id="run_none", wait_s=1000)
         async with service.client("http", service.key("submit")) as client:
+            await ask(client, "stop_run", run_id=run.id)
+            assert "it has ended. No kernel passed" in await refused(client, "best_kernel", run_id=run.id)
             words = await refused(client, "submit_problem", name="x", source="x = 1\nclass Model(: pass\n")
             assert "The line is 2 of the source." in words
             words = await refused(client, "start_run", problem_id="prob_none", proposers=["nobody"])

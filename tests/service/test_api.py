@@ -237,6 +237,10 @@ def test_there_is_no_download_before_anything_passed(client: TestClient, world: 
         response = client.get(path)
         assert response.status_code == 404
         assert response.json()["type"].endswith("no-kernel")
+    path = f"{API}/runs/{run.id}/download"
+    assert "has passed yet: wait for one" in client.get(path).json()["detail"]
+    assert client.post(f"{API}/runs/{run.id}/cancel").status_code == 200
+    assert "it has ended: its message says why" in client.get(path).json()["detail"]
 
 
 def test_an_unconfirmed_kernel_is_downloadable_as_what_it_is(client: TestClient, world: World) -> None:
