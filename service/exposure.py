@@ -30,6 +30,12 @@ def is_keyless(settings: Settings) -> bool:
     return settings.api_key is None and is_loopback(settings.host) and names <= LOOPBACK_HOSTS
 
 
+def _database(settings: Settings) -> str:
+    """Return the variable that names this service's database to another command, without a password; "" for none."""
+    url = settings.database_url
+    return f"WARPWRIGHT_DATABASE_URL={url} " if url.startswith("sqlite:") else ""
+
+
 def check_exposure(settings: Settings, *, operator_key: bool = False) -> None:
     """Raise StartupError where others could reach the service without a key.
 
@@ -39,8 +45,8 @@ def check_exposure(settings: Settings, *, operator_key: bool = False) -> None:
         where = settings.host if not is_loopback(settings.host) else ", ".join(settings.allowed_hosts)
         raise StartupError(
             f"refusing to serve {where} without a key: anyone who reaches it could run code here. "
-            "Create one (python -m service keys create --scope operator), or set WARPWRIGHT_API_KEY "
-            f"({LEAST_CHARACTERS} characters or more), or listen on 127.0.0.1."
+            f"Set WARPWRIGHT_API_KEY ({LEAST_CHARACTERS} characters or more, for example openssl rand -hex 24), create "
+            f"one ({_database(settings)}python -m service keys create --scope operator), or listen on 127.0.0.1."
         )
     if settings.api_key is not None and len(settings.api_key) < LEAST_CHARACTERS:
         raise StartupError(

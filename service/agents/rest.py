@@ -17,7 +17,7 @@ BASE = "http://localhost/api/v1"
 MOST_FIELDS = 5
 _ADVICE = {
     401: "Set the header Authorization: Bearer KEY in the configuration of this MCP server.",
-    403: "Ask a manager of the project's keys for one with that scope.",
+    403: "That key goes into the configuration of this MCP server.",
     404: "find_problems and describe_problem list the ids that exist.",
     413: "Send a smaller source.",
 }

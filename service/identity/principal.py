@@ -80,7 +80,7 @@ class RequiresScope:
         if not who.scope.allows(self.scope):
             raise Forbidden(
                 f"This needs a key with the scope {self.scope.value!r}; this one has {who.scope.value!r}. "
-                "Ask a manager of the project's keys for one.",
+                f"Ask {'the operator' if self.scope is Scope.OPERATOR else 'a manager of the project'} for one.",
                 slug="scope-missing",
                 title="The key does not allow this",
                 needed=self.scope.value,

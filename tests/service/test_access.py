@@ -222,6 +222,7 @@ def test_the_wrong_scope_is_403_and_says_which_is_needed(gate: Gate, world: Worl
         document = refused(getattr(gate.http, method)(path, headers=headers, **extra), 403, "scope-missing")
         assert document["needed"] == needed
         assert needed in document["detail"]
+        assert ("Ask the operator for one" in document["detail"]) is (needed == "operator")
     assert gate.http.get(f"{API}/runs/{run.id}", headers=reader).status_code == 200
     assert gate.http.post(f"{API}/runs", headers=submitter, json=body).status_code == 202
 

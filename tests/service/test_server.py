@@ -21,8 +21,10 @@ from sqlalchemy import Engine
 from db.engine import make_engine, write_session
 from db.transitions.access.keys import create_key, revoke_key
 from evaluator.problem import read_problem
+from runtime.settings import Settings
 from service.__main__ import main
-from service.exposure import is_loopback
+from service.errors import StartupError
+from service.exposure import check_exposure, is_loopback
 from service.server import listen
 from tests.db.world import World, from_list
 from tests.service.conftest import PROBLEM, SOURCES
@@ -226,6 +228,16 @@ def test_a_dangerous_or_wrong_configuration_is_refused(
     out, said = capsys.readouterr()
     assert out == ""
     assert complaint in said
+
+
+def test_a_service_without_a_key_names_the_database_that_one_goes_into() -> None:
+    named = {"sqlite:////srv/x.db": "WARPWRIGHT_DATABASE_URL=sqlite:////srv/x.db python -m service keys create",
+             "postgresql+psycopg://u:word@h/n": "create one (python -m service keys create"}  # fmt: skip
+    for url, words in named.items():
+        with pytest.raises(StartupError) as refused:
+            check_exposure(Settings(host="0.0.0.0", database_url=url))
+        assert words in str(refused.value)
+        assert "word@" not in str(refused.value)
 
 
 def test_a_database_that_cannot_be_opened_is_told_in_a_line(

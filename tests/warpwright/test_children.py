@@ -29,6 +29,21 @@ def alive(pid: int) -> bool:
         return False
 
 
+def test_the_last_words_of_a_program_are_its_complaint(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    said = {
+        "a line\nwarpwright: no key\n": "warpwright: no key",
+        "warpwright: no key\n  x: y\n": "warpwright: no key\n  x: y",
+        "a line\nanother\n": "a line\nanother",
+        "": "",
+    }
+    for text, words in said.items():
+        log.write_text(text, encoding="utf-8")
+        child = children.Child("one", subprocess.Popen([sys.executable, "-c", ""]), log)
+        assert child.process.wait(60) == 0
+        assert child.last_words() == words
+
+
 def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     parent_code = textwrap.dedent(
         """

@@ -37,6 +37,12 @@ def test_a_problem_document_becomes_an_error_that_says_what_to_do(api: FakeApi) 
     assert "source: too long" in str(caught.value)
 
 
+def test_a_missing_key_is_told_with_the_variable_that_holds_it(api: FakeApi) -> None:
+    api.refuse["/api/v1/problems"] = (401, {"detail": "Send an API key: Authorization: Bearer KEY."})
+    with Client(api.url) as client, pytest.raises(Refused, match="It is taken from WARPWRIGHT_API_KEY"):
+        client.create_problem(name="p", source="x = 1")
+
+
 def test_a_page_of_another_server_is_not_shown() -> None:
     asked = httpx2.Request("GET", "http://127.0.0.1:80/api/v1/runs")
     error = error_of(httpx2.Response(404, html="<!DOCTYPE HTML><title>Not Found</title>", request=asked))

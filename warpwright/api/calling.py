@@ -83,6 +83,8 @@ def error_of(response: httpx2.Response) -> WarpwrightError:
         if page:
             detail = f"{response.url} answered {response.status_code} with a page: is that the address of a service?"
     message = detail or f"{response.status_code} for {response.url}"
+    if response.status_code == 401:
+        message += " It is taken from WARPWRIGHT_API_KEY."
     if response.status_code < 500:
         return Refused(message, status=response.status_code, slug=slug)
     return ServiceFailed(f"the service failed ({response.status_code}): {message}")

@@ -57,6 +57,12 @@ class Child:
         except OSError:
             return ""
 
+    def last_words(self) -> str:
+        """Return what this process said of its own end (`warpwright: ...`), else the end of its output."""
+        tail = self.log_tail()
+        said = tail.rfind("\nwarpwright: ")
+        return tail[said + 1 :] if said >= 0 else tail
+
     def signal_group(self, number: signal.Signals) -> None:
         try:
             os.killpg(self.process.pid, number)

@@ -207,7 +207,7 @@ class Stack:
 
     def _await_api(self, child: Child) -> None:
         if not self._poll(lambda: self._read_address(child), READY_S, child):
-            raise StackFailed(f"the API did not start:\n{child.log_tail()}")
+            raise StackFailed(f"the API did not start:\n{child.last_words()}")
         with Client(self.url, timeout_s=5.0) as client:
             if not self._poll(lambda: _is_ready(client), READY_S, child):
                 raise StackFailed(f"the API is not ready after {READY_S:.0f} s:\n{child.log_tail()}")
@@ -260,7 +260,7 @@ class Stack:
             return
         child.signal_group(signal.SIGKILL)
         if part.died_too_often():
-            raise StackFailed(f"{part.name} keeps dying (exit {child.process.returncode}):\n{child.log_tail()}")
+            raise StackFailed(f"{part.name} keeps dying (exit {child.process.returncode}):\n{child.last_words()}")
         self._launch(part)
 
     def _environment(self) -> dict[str, str]:
