@@ -32,6 +32,7 @@ from warpwright.api.decoding import decode
 from warpwright.api.searching import RunSummary
 from warpwright.cli import commands, tables
 from warpwright.errors import ExitCode, Interrupted
+from warpwright.stack.data_folder import DataFolder
 
 
 @pytest.fixture
@@ -78,7 +79,33 @@ def test_optimize_says_that_no_worker_serves_its_device(
     api.workers = ["gpu.cuda", "build"]
     optimize(api, problem)
     said = " ".join(capfd.readouterr().err.split())
-    assert f"no worker of {api.url} judges on cpu: the run waits for one; Ctrl-C cancels it" in said
+    assert f"no worker of {api.url} judges on cpu: the run waits for one, or for `warpwright bundle`" in said
+
+
+def test_optimize_says_that_a_running_service_has_models_of_its_own(
+    api: FakeApi, problem: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    optimize(api, problem)
+    assert "knows no model" not in capfd.readouterr().err
+    monkeypatch.setenv("WARPWRIGHT_MODELS", "[]")
+    optimize(api, problem)
+    said = " ".join(capfd.readouterr().err.split())
+    assert f"{api.url} knows no model: WARPWRIGHT_MODELS counts where that service is started" in said
+
+
+def test_the_run_is_shown_by_the_service_that_stays(
+    api: FakeApi, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("WARPWRIGHT_SERVER", raising=False)
+    folder = DataFolder(tmp_path / "data")
+    words = ["optimize", str(problem), "--device", "cpu", "--data", str(folder.path), "-o", str(tmp_path / "best.py")]
+    for stays in (True, False):
+        with folder.locked():
+            folder.publish(api.url, stays=stays, workers=("control", "propose", "build", "cpu"))
+            assert commands.run(words) == ExitCode.OK
+        shown = " ".join(capfd.readouterr().out.split())
+        assert (f"dashboard: {api.url}/runs/{RUN_ID}" in shown) is stays
+        assert (" serve --data " in shown) is not stays
 
 
 @pytest.mark.parametrize("during", ["create_run", "list_workers", "follow"])

@@ -98,7 +98,7 @@ def optimize(options: Options) -> ExitCode:
         judge.wait()
         client = session.client
         problem = client.create_problem(name=chosen.name, source=chosen.source, domain=options.domain, sizes=sizes)
-        _announce_models(client, options)
+        _announce_models(session, options)
         wanted = {"problem_id": problem.id, "device": kind, "budget": budget, "config": config}
         run = _run_to_its_end(session, options, chosen.name, wanted)
         summary = summarise(client, run)
@@ -111,12 +111,14 @@ FREE_PROPOSERS = ("synthesiser", "seed", "replay")
 """Proposers that ask no model, by the first part of their names."""
 
 
-def _announce_models(client: Client, options: Options) -> None:
+def _announce_models(session: Session, options: Options) -> None:
     """Name the models that the run will pay, before it does."""
     asked = set(options.proposers)
     if asked and all(name.partition(":")[0] in FREE_PROPOSERS for name in asked):
         return
-    models = client.list_models().items
+    models = session.client.list_models().items
+    if session.joined and not models and os.environ.get("WARPWRIGHT_MODELS"):
+        say(f"{session.client.url} knows no model: WARPWRIGHT_MODELS counts where that service is started")
     paid = [model for model in models if not asked or "model" in asked or model.name in asked]
     if not paid:
         return
@@ -128,7 +130,10 @@ def _announce_wait(session: Session, kind: str) -> None:
     """Say that the service has no worker for the device, so that the run waits for one."""
     queue = kind if kind == "cpu" else f"gpu.{kind}"
     if session.joined and not any(worker.queue == queue for worker in session.client.list_workers().items):
-        say(f"no worker of {session.client.url} judges on {kind}: the run waits for one; Ctrl-C cancels it")
+        say(
+            f"no worker of {session.client.url} judges on {kind}: the run waits for one, or for `warpwright bundle`; "
+            "Ctrl-C cancels it"
+        )
 
 
 def _priced(model: Model) -> str:
@@ -183,7 +188,7 @@ def _show(options: Options, session: Session, summary: Summary, saved: Path | No
     if options.json:
         print_json({**summary.as_json(), "file": str(saved) if saved else None})
         return
-    if session.data is None:
+    if session.stays:
         dashboard = f"{session.client.url}/runs/{summary.run.id}"
     else:
         address = f"http://127.0.0.1:{DEFAULT_PORT}/runs/{summary.run.id}"

@@ -26,13 +26,15 @@ LOOK_S = 0.3
 class Session:
     """A client, and a check that raises if its embedded stack is down. `data` is None for a named server.
 
-    `joined` is true for a service that runs for others, too, with workers of its own choice.
+    `joined` is true for a service that runs for others, too, with workers of its own choice; `stays` for one that
+    runs on when they have ended.
     """
 
     client: Client
     check: Callable[[], None]
     data: Path | None
     joined: bool = False
+    stays: bool = False
 
 
 @contextlib.contextmanager
@@ -61,14 +63,15 @@ def open_session(
                 f"a service's address begins with http:// or https://, as http://127.0.0.1:8000: not {server!r}"
             )
         with Client(server) as client:
-            yield Session(client, lambda: None, None, joined=True)
+            yield Session(client, lambda: None, None, joined=True, stays=True)
         return
     folder = DataFolder((data or paths.default_data_dir()).absolute())
     with contextlib.ExitStack() as joined:
         running = _join_or_acquire(folder, workers, gpu, threads, joined)
         if running is not None:
             with Client(running.url) as client:
-                yield Session(client, functools.partial(_check_joined, folder, running), folder.path, joined=True)
+                check = functools.partial(_check_joined, folder, running)
+                yield Session(client, check, folder.path, joined=True, stays=running.stays)
             return
     try:
         before_start(folder.path)
