@@ -26,4 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     return main(arguments, ahead=ahead)
 
 
-sys.exit(run(sys.argv[1:]))
+try:
+    sys.exit(run(sys.argv[1:]))
+except KeyboardInterrupt:
+    sys.exit(130)

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,7 @@ class ServedJudge:
         self._command = [*(command or (sys.executable, "-m", "evaluator", "serve")), "--device", device]
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
+        self._lock, self._ended = threading.Lock(), False
 
     def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any:
         """Return the result of a request. Raises JudgeFault; after a lost answer the next request starts anew."""
@@ -48,9 +50,16 @@ class ServedJudge:
             raise JudgeFault(f"{op}: {str(reply.get('error') if isinstance(reply, dict) else reply)[:2000]}")
         return reply.get("result")
 
+    def end(self) -> None:
+        """Close it for good, from another thread than the one that waits for an answer: that one gets JudgeFault."""
+        with self._lock:
+            self._ended = True
+        self.close()
+
     def close(self) -> None:
         """End the judge and all that it started."""
-        process, self._process = self._process, None
+        with self._lock:
+            process, self._process = self._process, None
         self._buffer.clear()
         if process is None:
             return
@@ -66,11 +75,14 @@ class ServedJudge:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
             self.close()
-        if self._process is None:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
-            )
-        return self._process
+        with self._lock:
+            if self._ended:
+                raise JudgeFault("it was ended")
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+                )
+            return self._process
 
     def _line(self, process: subprocess.Popen[bytes], deadline: float) -> bytes:
         assert process.stdout is not None

@@ -32,7 +32,7 @@ from evaluator.types import (
 DEADLINES_S = {"describe": 300.0, "admit": 600.0, "baseline": 1800.0, "build": 300.0, "judge": 900.0, "confirm": 1800.0}
 """Longer than a service's: here nobody waits for an answer, and compilers find cold caches."""
 MOST_FAULTS = 3
-_OK, _INCOMPLETE, _USAGE, _INTERNAL = 0, 1, 2, 3
+_OK, _INCOMPLETE, _USAGE, _INTERNAL, _INTERRUPTED = 0, 1, 2, 3, 130
 
 T = TypeVar("T")
 
@@ -43,6 +43,8 @@ class Asked(Protocol):
     def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any: ...
 
     def close(self) -> None: ...
+
+    def end(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def work(
 
     No task begins after `seconds`. With several `judges` one compiles and checks while another one times: the device's
     lock keeps all else away from what is timed. `command` is a judge's, by default this Python's.
-    Exit status: 0 all is answered; 1 some is left; 2 no bundle; 3 the judge fails.
+    Exit status: 0 all is answered; 1 some is left; 2 no bundle; 3 the judge fails; 130 Ctrl-C.
     """
     try:
         header, tasks, faults = read_bundle(bundle.read_text(encoding="utf-8"))
@@ -100,6 +102,9 @@ def work(
         with results.open("ab") as out:
             end = None if seconds is None else started + seconds
             done, left = _work(header, todo, machine, crew, out, end) if machine is not None else (0, 0)
+    except KeyboardInterrupt:
+        print(f"Interrupted. {results} keeps what is answered; the same command does the rest.", file=sys.stderr)
+        return _INTERRUPTED
     except JudgeFault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return _INTERNAL
@@ -131,8 +136,15 @@ def _work(
     if len(judges) > 1:
         work.set_aside(TaskKind.CONFIRM)
     with ThreadPoolExecutor(len(judges)) as threads:
-        for future in [threads.submit(work.run, judge, alone=len(judges) == 1) for judge in judges]:
-            future.result()
+        futures = [threads.submit(work.run, judge, alone=len(judges) == 1) for judge in judges]
+        try:
+            for future in futures:
+                future.result()
+        except KeyboardInterrupt:
+            work.give_up()  # the pool waits for its threads
+            for judge in judges:
+                judge.end()
+            raise
     for judge in judges[1:] if work.failed else ():
         judge.close()
     work.run_failed(judges[0])
@@ -159,6 +171,7 @@ class _Work:
     def __init__(self, bundle_id: str, tasks: list[Task], out: BinaryIO, end: float | None) -> None:
         self.done, self.faults, self.error = 0, 0, ""
         self.failed = list[Task]()
+        self._given_up = False
         self._bundle_id, self._tasks, self._count, self._out, self._end = bundle_id, tasks, len(tasks), out, end
         self._lock = threading.Lock()
 
@@ -171,6 +184,11 @@ class _Work:
                 self.failed.append(task)
             else:
                 self._keep(answer)
+
+    def give_up(self) -> None:
+        """Begin no task any more, and keep no answer of those that were begun: their judges are closed."""
+        with self._lock:
+            self._given_up, self._tasks = True, []
 
     def set_aside(self, kind: TaskKind) -> None:
         """Leave the tasks of a kind to `run_failed`."""
@@ -189,6 +207,8 @@ class _Work:
 
     def _keep(self, answer: Answer) -> None:
         with self._lock:
+            if self._given_up:
+                return
             _append(self._out, write_line(answer))
             self.done += 1
             self.faults, self.error = (self.faults + 1, answer.error) if answer.error else (0, "")

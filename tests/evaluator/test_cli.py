@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -143,3 +145,16 @@ def test_a_result_that_cannot_be_written_is_printed(tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out == "right\n"
     assert "Is a directory" in captured.err
+
+
+def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.bundle"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evaluator", "work", str(pipe)], stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    with pipe.open("w"):  # opens once the command reads
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import itertools
 import json
@@ -27,6 +28,7 @@ from tests.warpwright.fake_api import (
     run_object,
     run_summary,
 )
+from warpwright.__main__ import main
 from warpwright.api import Client
 from warpwright.api.decoding import decode
 from warpwright.api.searching import RunSummary
@@ -125,6 +127,22 @@ def test_an_interrupt_cancels_the_run_whenever_it_comes(
     assert optimize(api, problem) == ExitCode.INTERRUPTED
     assert ("POST", f"/api/v1/runs/{RUN_ID}/cancel") in api.asked
     assert f"{RUN_ID} is cancelled" in capfd.readouterr().err
+
+
+def test_an_interrupt_while_the_command_is_imported_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = builtins.__import__
+
+    def interrupted(name: str, *more: Any) -> Any:
+        if name == "warpwright.cli.commands":
+            raise KeyboardInterrupt
+        return whole(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (ExitCode.INTERRUPTED, "Interrupted.\n")
 
 
 def test_a_run_that_could_not_be_cancelled_is_told(

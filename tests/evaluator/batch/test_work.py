@@ -17,9 +17,10 @@ from evaluator.schema import to_json
 from evaluator.types import Candidate, DeviceKind, Language, Verdict
 from tests.db.world import DEVICE, ENVIRONMENT, admission, baseline, failed, passed, problem
 
-# Answers as a judge, in order; "die" ends it, "hang" says nothing, a text fails, "meet" waits for so many judges.
+# Answers as a judge, in order; "die" ends it, "hang" says nothing, a text fails, "meet" waits for so many judges,
+# "stop" interrupts who asked.
 JUDGE = """
-import json, os, pathlib, sys, time
+import json, os, pathlib, signal, sys, time
 for line in sys.stdin:
     request = json.loads(line)
     script = json.load(open(sys.argv[1]))
@@ -28,6 +29,7 @@ for line in sys.stdin:
     said = script[request["op"]]
     if said == "die": sys.exit(1)
     if said == "hang": continue
+    if said == "stop": os.kill(os.getppid(), signal.SIGINT); continue
     if "meet" in said:
         here = pathlib.Path(sys.argv[2] + ".here")
         here.mkdir(exist_ok=True)
@@ -136,6 +138,20 @@ def test_a_job_that_was_ended_goes_on_where_it_ended(site: Site, capsys: pytest.
     assert sorted(one.job_id for one in site.said()) == ["job_0", "job_1"]
     assert site.work() == 0
     assert "2 tasks were answered before, 0 now, 0 are left" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("judges", [1, 2])
+def test_an_interrupt_ends_the_work_and_loses_the_task_in_progress_alone(
+    site: Site, capsys: pytest.CaptureFixture[str], judges: int
+) -> None:
+    site.write(task(1, TaskKind.JUDGE), task(2, TaskKind.ADMIT), task(3, TaskKind.JUDGE))
+    site.script(admit="stop", judge="hang" if judges > 1 else SCRIPT["judge"])
+    assert site.work(judges=judges) == 130
+    assert "keeps what is answered; the same command does the rest" in capsys.readouterr().err
+    assert [one.job_id for one in site.said()] == ["job_1"] * (judges == 1)
+    site.script()
+    assert site.work(judges=judges) == 0
+    assert {one.job_id for one in site.said() if not one.error} == {"job_1", "job_2", "job_3"}
 
 
 def test_a_cut_bundle_is_done_as_far_as_it_goes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
