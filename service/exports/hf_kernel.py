@@ -158,11 +158,14 @@ def build(export: Export) -> bytes:
             "build.toml": filled(_BUILD),
             "tests/test_kernel.py": filled(_TESTS),
             "benchmarks/benchmark.py": filled(_BENCHMARK),
-            "CARD.md": f"{_CARD}# {about}\n\n```text\n{header(export, module)}```\n",
+            "CARD.md": f"{_CARD}# {about}\n\n```text\n{header(export, filled(_USE))}```\n",
         },
     )
 
 
+_USE = """`kernels.get_local_kernel(Path("this folder"))` loads it, and
+`kernels.LocalLayerRepository(Path("this folder"), layer_name="@LAYER@")` maps it onto a model's layers. With
+`pip install kernels pytest`, `python -m pytest tests` compares it with the reference."""
 _CARD = "---\nlibrary_name: kernels\nlicense: apache-2.0\n---\n\n"
 _REFERENCE_ONLY = '''"""There is no kernel for this device: the reference in PyTorch."""
 

@@ -29,6 +29,9 @@ packages = [@PACKAGE@]
 [tool.setuptools.package-data]
 @PACKAGE@ = ["*.json"]
 """
+_USE = """`pip install .` in this folder installs it, `pip wheel .` makes its wheel. Then
+`from @PACKAGE@ import ModelNew` is constructed and called as the reference's Model, and
+`python -m @PACKAGE@ --check` verifies it against the reference on fresh random inputs."""
 _INIT = '''"""@ABOUT@
 
 `ModelNew` is constructed and called as the reference's Model. `operator` is the kernel alone for torch's tracers.
@@ -102,7 +105,7 @@ def build(export: Export) -> bytes:
             .replace("@DEPENDENCIES@", ", ".join(map(json.dumps, dependencies)))
         )
 
-    told = header(export, module=name)
+    told = header(export, _USE.replace("@PACKAGE@", name))
     modules = {**kernel_files(export), "__init__.py": filled(_INIT), "__main__.py": check_module(export, told)}
     return archive(
         name,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import io
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,7 @@ from evaluator.types import (
     Verdict,
     WorkloadFacts,
 )
-from service.exports import Export, file_stem
+from service.exports import Export, file_stem, hf_kernel, package
 from service.exports.parts.embed import one_line, raw_literal
 from service.exports.python_file import build, hoist_future
 from tests.support import scripts
@@ -234,6 +236,19 @@ def test_the_header_says_where_the_kernel_comes_from(tmp_path: Path) -> None:
     done = scripts.run_file(path, "--info")
     assert done.returncode == 0
     assert done.stdout.strip() == header.strip()
+
+
+def test_folders_say_how_they_are_used() -> None:
+    shown = {
+        package.build: ("README.md", ("`pip install .` in this folder", "python -m scale_shift_cpu --check")),
+        hf_kernel.build: ("CARD.md", ("kernels.get_local_kernel", 'layer_name="ScaleShift"', "python -m pytest tests")),
+    }
+    for form, (name, expected) in shown.items():
+        with zipfile.ZipFile(io.BytesIO(form(export(RIGHT)))) as packed:
+            text = packed.read(next(one for one in packed.namelist() if one.endswith(name))).decode()
+        for words in expected:
+            assert words in text, text
+        assert "this_file" not in text
 
 
 def test_what_is_not_confirmed_is_not_called_confirmed() -> None:

@@ -7,10 +7,13 @@ from service.exports.base import Export
 from service.exports.parts.embed import one_line
 from service.exports.parts.verified import other_threads, verified_threads
 
+_FILE = """`from this_file import ModelNew` is constructed and called as the reference's Model.
+`python this_file.py --check` verifies it against the reference on fresh random inputs."""
 
-def header(export: Export, module: str = "", *, alone: bool = False) -> str:
-    """Return provenance, use and every caveat of a kernel's file, or of a package's `module`; `alone`: of the kernel
-    without its guard, for a project that checks it itself."""
+
+def header(export: Export, use: str = _FILE, *, alone: bool = False) -> str:
+    """Return provenance, `use` and every caveat of a kernel's file or folder; `alone`: of the kernel without its guard,
+    for a project that checks it itself."""
     problem = export.problem
     rows = [
         ("problem", f"{one_line(problem.name)}, sha256 {export.problem_hash}"),
@@ -20,16 +23,8 @@ def header(export: Export, module: str = "", *, alone: bool = False) -> str:
         *_caveats(export, alone=alone),
     ]
     table = "\n".join(f"  {label:<10} {text}" for label, text in rows)
-    call = f"python -m {module}" if module else "python this_file.py"
-    if alone:
-        return f"{_headline(export)}\n\n{table}\n\nMade by Warpwright.\n"
-    return f"""{_headline(export)}
-
-{table}
-
-`from {module or "this_file"} import ModelNew` is constructed and called as the reference's Model.
-`{call} --check` verifies it against the reference on fresh random inputs. Made by Warpwright.
-"""
+    end = "Made by Warpwright." if alone else f"{use} Made by Warpwright."
+    return f"{_headline(export)}\n\n{table}\n\n{end}\n"
 
 
 def _caveats(export: Export, *, alone: bool) -> list[tuple[str, str]]:
