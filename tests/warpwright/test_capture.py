@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import torch
 
 from evaluator.problem import read_problem
 from tests.support import scripts
+from warpwright import capture as capturing
 from warpwright.capture.in_script.files import Folder
 from warpwright.capture.in_script.recording import Recorder
 from warpwright.capture.in_script.session import write
@@ -117,6 +120,12 @@ with torch.no_grad():
     torch.testing.assert_close(first(x, scale=2.0)[0], right - torch.arange(16.0))
     undo(net)
     assert used(net, x) == 0
+try:
+    put_back(net, {"gate": "kernel.py"})
+except LookupError as error:
+    assert "gate is no part of the last capture: " in str(error) and "block" in str(error)
+else:
+    raise AssertionError("gate was not captured")
 text = open("kernel.py").read().replace("self.lin.bias", "self.lin.other")
 open("renamed.py", "w").write(text)
 try:
@@ -409,6 +418,17 @@ def test_a_script_runs_on_where_its_calls_cannot_be_recorded(
     assert "__main__:Unprinted: its calls cannot be recorded (RuntimeError: no words)" in shown.err
     assert "__main__:Sum (" in shown.err
     assert "it cannot be written (RuntimeError" in shown.err
+
+
+def test_an_interrupted_script_ends_without_our_traceback(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    options = {"script": str(script), "module": False, "arguments": [], "output": str(tmp_path / "parts"),
+               "overwrite": False, "only": None, "most": 1, "largest": 60}  # fmt: skip
+    program = Path(capturing.__file__).parent / "in_script" / "main.py"
+    command = [sys.executable, str(program), json.dumps(options)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_calls_under_another_default_dtype_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -17,4 +17,7 @@ if __name__ == "__main__":
         importlib.import_module("torch")
     except ImportError:
         sys.exit("capture: this Python has no torch: name the script's own Python with --python")
-    sys.exit(importlib.import_module("_warpwright_capture.session").main(json.loads(sys.argv[1])))
+    try:
+        sys.exit(importlib.import_module("_warpwright_capture.session").main(json.loads(sys.argv[1])))
+    except KeyboardInterrupt:
+        sys.exit(130)
