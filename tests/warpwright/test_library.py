@@ -261,7 +261,7 @@ def test_a_module_with_other_arguments_chooses(api: FakeApi) -> None:
 @pytest.mark.parametrize("end", ["no_improvement", "problem_refused"])
 def test_without_a_champion_the_original_comes_back_with_the_reason(api: FakeApi, end: str) -> None:
     api.run = run_object(champion_id=None, end_reason=end, message="torch.compile is the advice.")
-    with pytest.warns(warpwright.OptimizeWarning, match="torch.compile is the advice"):
+    with pytest.warns(warpwright.OptimizeWarning, match=r"torch.compile is the advice\. The original"):
         assert optimized(api, attend, (X, torch.rand(16))) is attend
     with pytest.warns(warpwright.OptimizeWarning, match="OUTSIDE"):
         assert optimized(api, shadow, X) is shadow
@@ -289,6 +289,8 @@ def test_bad_use_and_no_service_are_errors() -> None:
         warpwright.optimize(rms, X, seconds=0)
     with pytest.raises(BadUsage, match="candidates must be a number above 0"):
         warpwright.optimize(rms, X, candidates=0)
+    with pytest.raises(TypeError, match=r"the inputs do not fit \(.*: too many positional arguments"):
+        warpwright.optimize(rms, (X, X, X, X, X))
     with pytest.raises(Unreachable, match="no service answers"):
         warpwright.optimize(rms, X, server="http://127.0.0.1:9")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ from warpwright.errors import BadUsage, WarpwrightError
 from warpwright.library.errors import NotPortable, OptimizeWarning
 from warpwright.library.literals import torch
 from warpwright.library.loading import drop_in, kernel_path, load_file
-from warpwright.library.problems import Portable, arguments_of, bind, portable, signature_of
+from warpwright.library.problems import Call, Portable, arguments_of, bind, portable, signature_of
 from warpwright.library.verifying import verify
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,7 +63,7 @@ def optimize(
             raise BadUsage(f"{limit} must be a number above 0, not {value:g}")
     try:
         args, kwargs = arguments_of(inputs)
-        call = bind(signature_of(target), args, kwargs)
+        call = _call(target, args, kwargs)
         device = str(call.device) if call.device.type != "cuda" else f"cuda:{call.device.index or 0}"
         if call.device.type not in ("cpu", "cuda"):
             raise NotPortable(f"the inputs are on {device}; kernels are made for cpu and cuda")
@@ -79,11 +79,21 @@ def optimize(
         summary = summarise(session.client, run)
         path = _kept(session.client, summary, problem, kind_of(device), data)
     if path is None:
-        return _original(target, f"{headline(summary)} The original is returned; the run is {run.id}")
+        ended = headline(summary).rstrip(".")
+        return _original(target, f"{ended}. The original is returned; the run is {run.id}")
     if not quiet:
         say(f"{problem.name}: {headline(summary)} {path}")
     replaced: F = drop_in(target, load_file(path), call, problem.baked)
     return replaced
+
+
+def _call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """Return the call of the target with the inputs. Raises NotPortable, and TypeError where they do not fit it."""
+    signature = signature_of(target)
+    try:
+        return bind(signature, args, kwargs)
+    except TypeError as error:
+        raise TypeError(f"the inputs do not fit {signature}: {error}") from None
 
 
 def _refuse_settings(kind: str) -> None:
