@@ -86,5 +86,8 @@ def field_errors(errors: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
         if location != "body":
             field = ".".join(path)
         message = str(error.get("msg", "")).removeprefix("Value error, ")
+        if error.get("type") == "json_invalid":  # its path is a position, not a field
+            message = f"this is no JSON: {error.get('ctx', {}).get('error', message)}, at character {field[1:]}"
+            field = ""
         found.append({"location": location, "field": field[:500], "message": message[:500]})
     return found

@@ -93,6 +93,14 @@ def test_what_is_not_json_is_refused_everywhere(client: TestClient, app: FastAPI
         refused(response, response.status_code)
 
 
+def test_broken_json_is_told_with_its_place(client: TestClient) -> None:
+    response = client.post(f"{API}/problems", content=b'{"name": }', headers=JSON)
+    [error] = refused(response, 422, "invalid-request")["errors"]
+    assert error == {
+        "location": "body", "field": "", "message": "this is no JSON: Expecting value, at character 9"
+    }  # fmt: skip
+
+
 NO_NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "-1", "0", "9" * 400, '"1"', "[1]", "true")
 
 
