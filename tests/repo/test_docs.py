@@ -155,7 +155,9 @@ def test_the_page_for_teams_explains_every_scope_and_quota_and_the_commands_that
     text = (ROOT / "docs" / "guide" / "teams.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert documented == [*(scope.value for scope in Scope), *(field.name for field in dataclasses.fields(Quota))]
-    for arguments in re.findall(r"^python -m service (keys \w+)", text, re.MULTILINE):
+    commands = re.findall(r"^\.venv/bin/python -m service (keys \w+)", text, re.MULTILINE)
+    assert {line.split()[1] for line in commands} == {"create", "list", "revoke"}
+    for arguments in commands:
         with pytest.raises(SystemExit) as ended:
             main([*arguments.split(), "--help"])
         assert ended.value.code == 0, arguments
