@@ -112,6 +112,8 @@ def test_an_error_without_a_status_is_no_outage(detail: Any, calls: int, stream:
         told = [proposer.propose(Request(work=propose_work(), deadline=Deadline(20.0))).detail for _ in range(6)]
     assert len(server.requests) == 6 * calls
     assert not any("left alone" in detail for detail in told)
+    assert [detail.count("one: ") for detail in told] == [1] * 6
+    assert told[0].endswith("(3 times)") is (calls == 3)
 
 
 def test_the_reason_of_a_refused_request_is_told_without_its_wrapping() -> None:

@@ -56,7 +56,7 @@ class Conversation:
         """Return the result with the texts of this conversation and what it cost."""
         bill, detail = self.bill, result.detail
         if result.outcome is ProposalOutcome.CANDIDATE and bill.failures:
-            detail += f"; before that: {'; '.join(bill.failures)}"
+            detail += f"; before that: {bill.said}"
         if bill.estimated:
             detail += "; token counts estimated"
         prompt = self.prompt.text if self.prompt else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +36,11 @@ class Bill:
     estimated: bool = False
     failures: list[str] = field(default_factory=list)
     partial: str = ""
+
+    @property
+    def said(self) -> str:
+        """Return the failures in words, equal ones once with their number."""
+        return "; ".join(f"{one} ({n} times)" if n > 1 else one for one, n in Counter(self.failures).items())
 
 
 @dataclass(frozen=True, slots=True)

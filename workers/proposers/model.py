@@ -70,7 +70,7 @@ class ModelProposer:
         except AllFailed:
             late = request.deadline.passed
             outcome = ProposalOutcome.DEADLINE if late else ProposalOutcome.ENDPOINT_ERROR
-            result = none(outcome, "; ".join(talk.bill.failures) or "no endpoint could be asked in time")
+            result = none(outcome, talk.bill.said or "no endpoint could be asked in time")
         result = talk.accounted(result)
         return replace(result, detail=one_line(result.detail))
 
