@@ -154,7 +154,7 @@ def _language(language: LanguageAdapter) -> Finding:
     lacking, name = language.missing(DeviceKind.CUDA), language.language.value
     found = ", ".join(f"{package} {known}" for package in language.optional if (known := version(package)))
     if not found:
-        lacking, found = None, f"not installed (optional: pip install 'warpwright[{name}]')"
+        lacking, found = None, f"not installed (optional: {language.install})"
     return Finding(name=name, need=f"kernels in {language.title}", ok=lacking is None, found=lacking or found)
 
 

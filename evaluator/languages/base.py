@@ -112,8 +112,12 @@ class LanguageAdapter(ABC):
         absent = [name for name in self.optional if version(name) is None]
         if not absent:
             return next((why for name in self.optional if (why := hidden_in_cages(name))), None)
-        extra = f"'warpwright[{self.language.value}]'"
-        return f"{' and '.join(absent)} is not installed where kernels are judged: pip install {extra}"
+        return f"{' and '.join(absent)} is not installed where kernels are judged: {self.install}"
+
+    @property
+    def install(self) -> str:
+        """The command that installs the optional packages, in a checkout."""
+        return f"pip install -c constraints.txt -e '.[{self.language.value}]'"
 
     def objection(self, tree: ast.Module) -> Objection | None:
         """Return why a parsed text in this language cannot be a Candidate, or None."""

@@ -54,7 +54,7 @@ class CutileAdapter(LanguageAdapter):
         enough."""
         if kind is DeviceKind.CPU:
             return None  # `refuses` says why
-        remedy = "pip install 'warpwright[cutile]'"
+        remedy = self.install
         if version("cuda-tile") is None:
             return f"cuda-tile is not installed where kernels are judged: {remedy}"
         if assembler() is None:

@@ -138,7 +138,7 @@ def test_without_the_package_a_kernel_is_refused_with_the_remedy(judge, monkeypa
     for refused in (judge.judge(problem(), kernel), build(judge, problem(), kernel).evaluation):
         assert refused is not None
         assert refused.verdict is Verdict.INVALID_SUBMISSION
-        assert "pip install 'warpwright[helion]'" in refused.reason
+        assert "pip install -c constraints.txt -e '.[helion]'" in refused.reason
 
 
 @pytest.mark.parametrize(
