@@ -251,7 +251,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         found = replay_archive(options.file.read_bytes())
-    except (BadRecording, OSError) as error:
+    except OSError as error:
+        print(f"{options.file}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except BadRecording as error:
         print(error, file=sys.stderr)
         return 2
     return print_result(found)

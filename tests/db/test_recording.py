@@ -169,7 +169,7 @@ def test_another_decision_is_found(engine: Engine, empty: Engine, tmp_path: Path
     assert main([str(path)]) == 1
 
 
-def test_a_broken_archive_is_refused(engine: Engine, tmp_path: Path) -> None:
+def test_a_broken_archive_is_refused(engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = exported(engine, live(engine, 2, 3))
     path = tmp_path / "broken.zip"
     for bad, words in (
@@ -183,3 +183,6 @@ def test_a_broken_archive_is_refused(engine: Engine, tmp_path: Path) -> None:
             read_recording(bad)
     path.write_bytes(b"x")
     assert main([str(path)]) == 2
+    path.unlink()
+    assert main([str(path)]) == 2
+    assert capsys.readouterr().err.endswith(f"{path}: No such file or directory\n")
