@@ -82,7 +82,7 @@ def unjudged(state: SearchState) -> str:
         return ""
     made = state.spend.candidates
     found = f"Of {made} candidate{'s' * (made != 1)} none was judged" if made else "No candidate was made"
-    return f" {found}: the time was short, or other work kept the device busy. Extend the run with more seconds."
+    return f" {found}: the time was short, or other work kept the device busy. Give the search more seconds."
 
 
 def _best(state: SearchState) -> str:

@@ -200,7 +200,7 @@ def test_a_run_out_of_time_says_that_it_judged_nothing(made: int, words: str) ->
     end = ended(state)
     assert end.reason is EndReason.BUDGET
     assert end.message.startswith(f"The time budget is used up. {words}")
-    assert "Extend the run" in end.message
+    assert end.message.endswith("Give the search more seconds.")
     assert "judged" not in ended(changed(state, judged_any=True)).message
 
 
