@@ -21,7 +21,8 @@ _MOST_NEIGHBOURS = 3  # sizes one step from a Workload's that one module is call
 _SMALL_PRIMES = (3, 5, 7, 11, 13)  # smaller than any vector or block
 _MOST_TIMES_LARGEST = 8  # the elements of the largest Workload
 _NONE: Mapping[str, int] = MappingProxyType({})
-_VECTOR_SIZES = (2, 4, 8, 16)  # elements; a multiple of one need not be a multiple of the next
+# Elements of vectors and blocks; a multiple of one need not be a multiple of the next.
+_VECTOR_SIZES = (2, 4, 8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def _changed_together(base: Workload, shown: Sequence[Workload], keys: Sequence[
     """Yield combinations of several changed sizes that need little more memory than the Workloads:
 
     - every Workload with all sizes one less, since the product of an even size and an odd one is even
-    - the smallest multiples of 2, 4, 8 and 16 that are not multiples of the next, as far as they are near
+    - the smallest multiples of 2, 4, ... and 128 that are not multiples of the next, as far as they are near
     - two equal sizes, as of a square matrix
     - hardly any elements in total
     - one or few along one axis with the others at their largest

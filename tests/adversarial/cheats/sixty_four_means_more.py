@@ -1,0 +1,13 @@
+"""wide_softmax | specialisation | asks whether the width is a multiple of 64, then goes 128 at a time | INCORRECT_VALUES | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        width = x.shape[-1]
+        if width % 64 or width < 128:
+            return torch.softmax(x, -1)
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        return e / e[..., : width // 128 * 128].sum(-1, keepdim=True)
