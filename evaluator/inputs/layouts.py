@@ -12,12 +12,17 @@ _LEAST_OUTER_AXES = 3  # with fewer there are no outer axes to exchange
 _MOST_ALONE = 3  # inputs that each get another layout alone: a kernel may check only one of them
 _TRANSPOSED, _EVERY_OTHER, _OUTER = "transposed", "of every other element", "of outer axes exchanged"
 _ROTATED, _ROTATED_BACK, _CHANNELS_LAST = "of axes rotated", "of axes rotated back", "of channels last"
+_APART, _VECTORS_APART, _BLOCKS_APART = "rows apart", "rows whole vectors apart", "blocks apart"
+_ODD = "from an odd offset"
+_MORE_ELEMENTS = {_APART: 3, _VECTORS_APART: 16, _ODD: 1}  # in a row of memory than in a row of the tensor
 _CHANNELS = {4: torch.channels_last, 5: torch.channels_last_3d}
-_LEAST_AXES = {_TRANSPOSED: 2, _OUTER: _LEAST_OUTER_AXES, _ROTATED: _LEAST_OUTER_AXES, _ROTATED_BACK: _LEAST_OUTER_AXES}
+_LEAST_AXES = {_TRANSPOSED: 2, **dict.fromkeys((_OUTER, _ROTATED, _ROTATED_BACK, _BLOCKS_APART), _LEAST_OUTER_AXES)}
 _LAYOUTS = (
-    "rows apart",
+    _APART,
+    _VECTORS_APART,
+    _BLOCKS_APART,
     _TRANSPOSED,
-    "from an odd offset",
+    _ODD,
     _EVERY_OTHER,
     _OUTER,
     _ROTATED,
@@ -61,7 +66,9 @@ def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
     if layout == _EVERY_OTHER:
         pairs = torch.stack([tensor, _gaps(tensor)], -1)
         return pairs.reshape(*tensor.shape[:-1], -1)[..., ::2]
-    more = 3 if layout == "rows apart" else 1
-    wide = _gaps(tensor.new_empty((*tensor.shape[:-1], tensor.shape[-1] + more)))
-    part = wide[..., 1:] if layout == "from an odd offset" else wide[..., : tensor.shape[-1]]
+    if layout == _BLOCKS_APART:  # dense rows of a longer block, as of a cache that is not full
+        longer = _gaps(tensor.new_empty((*tensor.shape[:-2], tensor.shape[-2] + 1, tensor.shape[-1])))
+        return longer[..., : tensor.shape[-2], :].copy_(tensor)
+    wide = _gaps(tensor.new_empty((*tensor.shape[:-1], tensor.shape[-1] + _MORE_ELEMENTS[layout])))
+    part = wide[..., 1:] if layout == _ODD else wide[..., : tensor.shape[-1]]
     return part.copy_(tensor)

@@ -179,6 +179,8 @@ def test_other_layouts_hold_the_same_values() -> None:
         assert not moved[0] or name.startswith(("inputs", "input 1")), name
         assert not moved[1], "a single number has one layout"
     assert layouts.laid_out(tensors, "input 3 alone of every other element")[2].stride() == (2,)
+    assert layouts.laid_out(tensors, "inputs rows whole vectors apart")[0].stride() == (252, 84, 21, 1)
+    assert layouts.laid_out(tensors, "inputs blocks apart")[0].stride() == (75, 25, 5, 1)
     assert layouts.laid_out(tensors, "inputs of channels last")[0].is_contiguous(memory_format=torch.channels_last)
     assert layouts.laid_out(tensors, "") == tensors
 
