@@ -1,19 +1,28 @@
-"""One new module called with several sizes in turn: data cached in one call is wrong for the next."""
+"""One new module called with several sizes in turn: data cached in one call is wrong for the next.
+
+Then new parameters are loaded, and two of the sizes come again: what was prepared for each size is stale.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from evaluator.comparison.expected import Expected
 from evaluator.correctness.cases import Case
 from evaluator.correctness.context import CheckContext
 from evaluator.correctness.foreseen import Step
 from evaluator.errors import ChildError
 from evaluator.inputs import values
-from evaluator.inputs.sizes import sizes_for_one_module
+from evaluator.inputs.sizes import Sizes, sizes_for_one_module
+from evaluator.oracle.oracle import Oracle
+
+_AFTER_LOAD = ", which was loaded after its first calls"
+_SIZES_AFTER_LOAD = 2  # the first renews what a kernel keeps by version, the second finds it stale
 
 
 class SizeSequence:
@@ -30,14 +39,17 @@ class SizeSequence:
             return
         context.size_sequences.add(context.sizes.hidden)
         changes_buffers = context.oracle.changes_buffers(context.tree, context.plain_inputs)
-        matched = context.construct()
-        state, before = context.oracle.state_for(matched), ""
+        context.oracle.assume(calls[0].state)
+        matched, before = context.construct(), None
         for step in calls:
-            if before and changes_buffers:  # as each of the reference's calls begins
-                context.candidate.load_state(state)
-            _call(context, step, before)
+            loads = before is not None and step.state is not before.state
+            if loads or (before is not None and changes_buffers):  # as each of the reference's calls begins
+                context.oracle.assume(step.state)
+                context.candidate.load_state(context.oracle.state_for(matched))
+            after = "" if before is None else f", after a call with {before.name} in the same module"
+            _call(context, step, f"a draw{after}{'' if step.state is calls[0].state else _AFTER_LOAD}")
             _call_with_nan(context, step.tree, step.tensors)
-            before = step.name
+            before = step
 
 
 def _steps(context: CheckContext) -> list[Step]:
@@ -54,9 +66,24 @@ def _steps(context: CheckContext) -> list[Step]:
             reference.dimensions or {},
         )
         found = {one.label: oracle.expect_at(one) for one in sequence}
+    steps = _steps_on_present_state(oracle, sequence, found)
+    if not oracle.parameters:
+        return steps
+    again = list({step.name: step.sizes for step in steps if step.sizes is not None}.values())[:_SIZES_AFTER_LOAD]
+    with context.reference_must_work():
+        oracle.randomise_state()
+        found = {one.label: oracle.expect_at(one) for one in again}
+    return [*steps, *_steps_on_present_state(oracle, again, found)]
+
+
+def _steps_on_present_state(
+    oracle: Oracle, sequence: Sequence[Sizes], found: Mapping[str, tuple[Any, values.Tensors, Expected] | None]
+) -> list[Step]:
+    """Return calls with these sizes, as far as they were found; all of them share one state."""
+    state = oracle.state
     known = [(one, *made) for one in sequence if (made := found[one.label]) is not None]
     return [
-        Step(name=one.label, state=oracle.state, tensors=tensors, expected=expected, tree=tree, sizes=one)
+        Step(name=one.label, state=state, tensors=tensors, expected=expected, tree=tree, sizes=one)
         for one, tree, tensors, expected in known
     ]
 
@@ -66,9 +93,8 @@ def _is_in_contract(context: CheckContext, step: Step) -> bool:
     return context.shape_contract.learn_or_check(step.sizes, step.expected)
 
 
-def _call(context: CheckContext, step: Step, before: str) -> None:
+def _call(context: CheckContext, step: Step, name: str) -> None:
     assert step.sizes is not None
-    name = f"a draw, after a call with {before} in the same module" if before else "a draw"
     reply = context.candidate.run(step.tree, [step.tensors], slot="turn", timeout_s=context.limit_s(1))
     try:
         case = Case(name, step.tensors, step.expected, 0)
