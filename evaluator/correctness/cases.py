@@ -135,7 +135,7 @@ class _CaseMaker:
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
-        sets = self._within_memory(values.usable_sets(self._sets(first=first), left_out), tensors)
+        sets = self._within_memory(values.usable_sets(self._sets(first=first), left_out, tensors), tensors)
         named += [(s.name, structure.apply_values(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
             return named

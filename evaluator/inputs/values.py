@@ -16,6 +16,7 @@ import torch
 
 from evaluator.child.cpu_device import FRESH_BYTE
 from evaluator.child.protocol.layout import overwrite
+from evaluator.inputs import non_finite
 
 Tensors = tuple[torch.Tensor, ...]
 Item = TypeVar("Item")
@@ -25,7 +26,8 @@ _ZEROS_SHARE = 1 / 8
 _HALVES_SHARE, _LEAST_ON_GRID_SHARE = 1 / 16, 0.01
 GRID = 64.0  # steps of a 64th
 _MOST_AT_THE_END, _TIMES_AT_THE_END = 17, 1e3
-_AT_BOTH_ENDS_SHARE, _IMAGE_AXES = 0.5, 4
+_IMAGE_AXES = 4
+_COLUMN_SPREADS, _FEW_COLUMN_SPREADS, _LEAST_AXES_OF_COLUMNS = 300, 30, 2
 _FAR_SPREADS = 100  # far enough that exponentials overflow
 _WORKABLE = {
     **dict.fromkeys((torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu), torch.float32),
@@ -62,6 +64,7 @@ class ValueSet:
     only_finite_results: bool = False  # how a reference overflows tells nothing
     nan_is_free: bool = False  # where the reference has NaN from these, a kernel may have anything
     only_floats: bool = False  # integers that are made of such values, and selections by them, are not compared
+    least_axes: int = 0  # of one tensor of a call; with fewer the set changes nothing, or as another one does
 
 
 def shuffled(items: Sequence[Item], generator: torch.Generator) -> list[Item]:
@@ -210,6 +213,27 @@ def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torc
     return change
 
 
+def _unlike_along(axis: int) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """Give each index of an axis an offset of its own, up to hundreds of standard deviations, and a scale of up to ten
+    times more or less: one offset for the whole tensor fits no statistic over the other axes. Types of few digits get
+    tens of standard deviations."""
+
+    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        if tensor.ndim < _LEAST_AXES_OF_COLUMNS:
+            return tensor
+        wide = tensor.double()
+        finite = wide[torch.isfinite(wide)]
+        spread = float(finite.std()) if len(finite) > 1 else 1.0
+        most = _COLUMN_SPREADS if tensor.dtype in (torch.float32, torch.float64) else _FEW_COLUMN_SPREADS
+        shape = [size if place == axis % tensor.ndim else 1 for place, size in enumerate(tensor.shape)]
+        own = on_device(generator, tensor.device)
+        share, place = torch.rand((2, *shape), generator=own, device=tensor.device, dtype=torch.float64)
+        made: torch.Tensor = (wide + 2 * most * (place - 0.5) * spread) * torch.pow(10.0, 2 * share - 1)
+        return made.to(tensor.dtype)
+
+    return change
+
+
 def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Make some rows zero and some constant. They are other rows for every input, so that one input's zeros meet usual
     values of another's."""
@@ -225,27 +249,6 @@ def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 def _equal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return torch.full_like(tensor, 1.375)
-
-
-def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Put one NaN into each row at a random place: rows take different branches of a kernel, and so do columns."""
-    changed = tensor.clone()
-    if tensor.ndim == 0:
-        return changed.fill_(math.nan)
-    rows = changed.reshape(-1, tensor.shape[-1])
-    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=generator, device=generator.device)
-    rows.scatter_(1, where.to(tensor.device), math.nan)
-    return rows.reshape(tensor.shape)
-
-
-def _rows_of_minus_infinity(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Make one of every three rows minus infinity, beginning at a random one: those of logits that a mask leaves
-    nothing of."""
-    changed = tensor.clone()
-    rows = changed.reshape(-1, tensor.shape[-1] if tensor.ndim else 1)
-    first = int(torch.randint(min(len(rows), 3), (1,), generator=generator, device=generator.device))
-    rows[first::3] = -math.inf
-    return rows.reshape(tensor.shape)
 
 
 def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -270,23 +273,6 @@ def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
     where[coin < _AT_ENDS_SHARE / 2] = 0
     rows.scatter_(1, where, 100.0)
     return rows.reshape(tensor.shape)
-
-
-def _nan_at_the_end(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Make the last element NaN: it is the last one along every axis, where vectors and blocks leave a rest."""
-    changed = tensor.clone()
-    changed.reshape(-1)[-1] = math.nan
-    return changed
-
-
-def _infinities(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Put minus infinity and infinity at random places, or at both ends."""
-    changed = tensor.clone().reshape(-1)
-    where = torch.randint(len(changed), (2,), generator=generator, device=generator.device).tolist()
-    if bool(torch.rand((), generator=generator, device=generator.device) < _AT_BOTH_ENDS_SHARE):
-        where = [0, -1]
-    changed[where] = torch.tensor([-math.inf, math.inf], dtype=tensor.dtype, device=tensor.device)
-    return changed.reshape(tensor.shape)
 
 
 def _large_at_the_end(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -345,24 +331,30 @@ TEN_THOUSAND_SPREADS = ValueSet(
 NEGATIVE_ZEROS = ValueSet("zeros of both signs here and there", _negative_zeros, only_finite_results=True)
 UNLIKE_ROWS = ValueSet("rows unlike each other", _unlike_rows(1.0))
 FEW_UNLIKE = ValueSet("a few rows unlike the others", _unlike_rows(1 / 64))
+UNLIKE_COLUMNS = ValueSet("columns unlike each other", _unlike_along(-1), Rounding(ulps=8), only_floats=True)
+UNLIKE_CHANNELS = ValueSet(
+    "channels unlike each other", _unlike_along(1), Rounding(ulps=8), only_floats=True, least_axes=3
+)
 BELOW = ValueSet("all far below zero", _below)
 HALVES = ValueSet("whole and half numbers here and there", _halves, Rounding(ulps=3, on_grid=True))
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
 EQUAL = ValueSet("all equal", _equal, _SWAMPED)
 ZERO = ValueSet("all zero", lambda tensor, _: torch.zeros_like(tensor), _SWAMPED)
-WITH_NAN = ValueSet("a NaN at the end", _nan_at_the_end)
-NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
-WITH_INF = ValueSet("infinities", _infinities, infinite=True)
+WITH_NAN = ValueSet("a NaN at the end", non_finite.nan_at_the_end)
+NAN_ROWS = ValueSet("a NaN in every row", non_finite.nan_in_every_row)
+WITH_INF = ValueSet("infinities", non_finite.infinities, infinite=True)
+INF_LINES = ValueSet("infinities of either sign in one line", non_finite.opposite_infinities, infinite=True)
 # Where nothing is left, a kernel may give zeros for what is masked out, for example. And selections among them are not
 # compared: one by one, with minus infinity for what was taken, gives an index twice.
 NOTHING_LEFT = ValueSet(
-    "rows of minus infinity", _rows_of_minus_infinity, infinite=True, nan_is_free=True, only_floats=True
+    "rows of minus infinity", non_finite.rows_of_minus_infinity, infinite=True, nan_is_free=True, only_floats=True
 )
 
 # Two sets, since a wrong element is negligible next to elements a thousand times as large.
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
 LARGER = ValueSet("up to 100 times larger", _spread(1.0, 100.0))
 
+_NOT_FINITE_SETS = (WITH_NAN, NAN_ROWS, WITH_INF, INF_LINES, NOTHING_LEFT)
 NEARLY_ZERO = frozenset((TINY.name, DENORMAL.name))  # a softmax of such scores is the same for all
 
 # A careless kernel reads zeros beyond an edge: they are large compared with values far below zero, and significant
@@ -374,9 +366,9 @@ AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
     LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, LARGE_END,
-    OFFSET, A_LITTLE_ABOVE, A_LITTLE_BELOW, THOUSAND_SPREADS, TEN_THOUSAND_SPREADS, UNLIKE_ROWS, FEW_UNLIKE, BELOW,
-    HALVES, NEGATIVE_ZEROS, FLAT_ROWS, EQUAL, ZERO,
-    WITH_NAN, NAN_ROWS, WITH_INF, NOTHING_LEFT,
+    OFFSET, A_LITTLE_ABOVE, A_LITTLE_BELOW, THOUSAND_SPREADS, TEN_THOUSAND_SPREADS,
+    UNLIKE_ROWS, FEW_UNLIKE, UNLIKE_COLUMNS, UNLIKE_CHANNELS, BELOW,
+    HALVES, NEGATIVE_ZEROS, FLAT_ROWS, EQUAL, ZERO, *_NOT_FINITE_SETS,
 )  # fmt: skip
 
 
@@ -384,13 +376,15 @@ ADVERSARIAL = (
 NOT_FINITE, UNUSUAL = "values that are not finite", "values that no draw holds"
 
 
-def usable_sets(kinds: Sequence[ValueSet], left_out: Collection[str]) -> list[ValueSet]:
-    """Return the value sets without values that are left out."""
+def usable_sets(
+    kinds: Sequence[ValueSet], left_out: Collection[str], tensors: Sequence[torch.Tensor]
+) -> list[ValueSet]:
+    """Return the value sets for a call's tensors, without values that are left out."""
     if UNUSUAL in left_out:
         return []
-    return [
-        kind for kind in kinds if NOT_FINITE not in left_out or kind not in (WITH_NAN, NAN_ROWS, WITH_INF, NOTHING_LEFT)
-    ]
+    axes = max((tensor.ndim for tensor in tensors if tensor.is_floating_point()), default=0)
+    able = [kind for kind in kinds if kind.least_axes <= axes]
+    return [kind for kind in able if NOT_FINITE not in left_out or kind not in _NOT_FINITE_SETS]
 
 
 def holds_uninitialised_memory(tensor: torch.Tensor) -> bool:

@@ -87,7 +87,8 @@ class InputMaker:
         """Return those value sets that the reference accepts."""
         if not self.mixed:
             return []
-        made, wanted = self._mixture(), values.usable_sets(wanted, self._left_out)
+        made = self._mixture()
+        wanted = values.usable_sets(wanted, self._left_out, made)
         changed = [self.changed(made, kind) for kind in wanted]
         if self._accepts(changed):
             return list(wanted)

@@ -172,7 +172,10 @@ class Rounds:
         among scores that all tie may pick a set that no single order gives (`nan_and_ties`)."""
         if kind.only_finite_results or kind.nan_is_free:
             return False
-        return not (self.oracle.subject.selects and kind.name in values.NEARLY_ZERO)
+        selects = self.oracle.subject.selects
+        if kind.only_floats and (selects or any(target.integral for target in self.typical.targets)):
+            return False
+        return not (selects and kind.name in values.NEARLY_ZERO)
 
     def _take_kind(self) -> values.ValueSet:
         self._next_kind += 1

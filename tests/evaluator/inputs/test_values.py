@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -222,6 +224,27 @@ def test_infinities_come_at_the_ends_and_elsewhere() -> None:
     at_ends = [bool(one[0, 0].isinf() & one[-1, -1].isinf()) for one in made]
     assert True in at_ends
     assert False in at_ends
+
+
+def test_infinities_of_either_sign_lie_in_one_line_of_each_axis() -> None:
+    for seed in range(4):
+        (made,) = values.apply(values.INF_LINES, [torch.randn(40, 2, 16)], torch.Generator().manual_seed(seed))
+        for axis in range(made.ndim):
+            assert bool(((made == math.inf).any(axis) & (made == -math.inf).any(axis)).any())
+    assert bool(values.apply(values.INF_LINES, [torch.tensor(1.5)], generator())[0].isfinite())
+
+
+def test_columns_and_channels_unlike_each_other_keep_their_own_digits() -> None:
+    image = torch.randn(3, 40, 5, 40)
+    for kind, axis in ((values.UNLIKE_COLUMNS, 3), (values.UNLIKE_CHANNELS, 1)):
+        (made,) = values.apply(kind, [image], generator())
+        lines = made.movedim(axis, 0).flatten(1)
+        assert 50 < float((lines.mean(1).abs() / lines.std(1)).median()) < 250
+    (same,) = values.apply(values.UNLIKE_COLUMNS, [image[0, 0, 0]], generator())
+    assert torch.equal(same, image[0, 0, 0])
+    wanted = [values.UNLIKE_COLUMNS, values.UNLIKE_CHANNELS]
+    assert values.usable_sets(wanted, (), [image]) == wanted
+    assert values.usable_sets(wanted, (), [image[0, 0]]) == wanted[:1]
 
 
 def test_images_get_no_large_end() -> None:
