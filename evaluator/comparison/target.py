@@ -333,10 +333,11 @@ class Target:
         return self._finding("non_finite", reason, detail, wrong, flat[worst], own.flatten()[worst])
 
     def _order_dependent_nan(self, actual: torch.Tensor) -> torch.Tensor:
-        """Mark NaN and infinities that may differ from the reference's, which is not finite there either.
+        """Mark NaN and infinities that may differ from the reference's values.
 
         In a line without any number, the order of a sum through all of it (a Fourier transform, for example) decides
-        what an infinity becomes. If several inputs hold infinities an infinity may be NaN, except where two of them
+        what an infinity becomes; in a line that is nearly all lost the rest may be so, too, where a factor of a
+        rounding meets an infinity. If several inputs hold infinities an infinity may be NaN, except where two of them
         meet: a kernel that rounds to zero a weight that one of them makes small, or multiplies in another order, has
         zero times infinity. Where inputs hold NaN, the output must hold NaN; a line that is nearly all NaN, as from a
         fast Fourier transform, may be NaN in the rest, too. A complex number that is not finite in the reference need
@@ -351,6 +352,7 @@ class Target:
         if any(bool(tensor.isnan().any()) for tensor in floating):
             return actual.isnan() & scales.non_finite_lines(self.values, _LINE_SHARE)
         lost = ~(actual.isfinite() | own.isfinite()) & scales.non_finite_lines(self.values)
+        lost |= own.isfinite() & ~actual.isfinite() & scales.non_finite_lines(self.values, _LINE_SHARE)
         return (
             lost | (actual.isnan() & own.isinf() & _not_both_infinite(infinite, own.shape))
             if len(infinite) > 1

@@ -322,6 +322,22 @@ def test_nan_may_fill_what_is_left_of_a_line_that_nearly_all_are_in() -> None:
     assert target.compare(everywhere, Limit(1e-6, 1e-6)) is not None
 
 
+@pytest.mark.parametrize(("finite", "passes"), [(2, True), (3, False)])
+def test_infinities_may_fill_what_is_left_of_a_line_that_nearly_all_are_in(finite: int, passes: bool) -> None:
+    right = torch.full((2, 16), math.inf)
+    right[0, :finite] = 10.0
+    right[1] = torch.arange(16.0)
+    x = torch.ones(2, 16)
+    x[0, 0] = math.inf
+    target = Target(right.double(), right, [x])
+    for other in (math.inf, -math.inf, math.nan):
+        filled = right.clone()
+        filled[0, :finite] = other
+        assert (target.compare(filled, Limit(1e-6, 1e-6)) is None) is passes
+        filled[1, 2] = other
+        assert target.compare(filled, Limit(1e-6, 1e-6)) is not None
+
+
 def test_short_lines_do_not_count_and_infinities_keep_their_sign_beside_numbers() -> None:
     x = torch.ones(1, 8)
     x[0, 0] = math.inf
