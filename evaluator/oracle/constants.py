@@ -4,13 +4,13 @@ The judge cannot know which integers a reference accepts, so these changes prese
 is flipped where no line through it becomes all true or all false (a flag in any case). Two integers are swapped unless
 they are sorted, as the bounds of segments are; where all are equal and positive, some become smaller. Of drawn integers
 with repeated values in every draw, most are made equal. Python's floats with a fraction become a little smaller, all by
-the same factor. The reference must accept the change: it may not fail, return other shapes, or make NaN where there was
-none.
+the same factor, by a thousandth, and one alone. The reference must accept the change: it may not fail, return other
+shapes, or make NaN where there was none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ from evaluator.oracle.oracle import Oracle
 _MANY = 16
 _TRIES = 8  # for one change: most places of a usual mask fit
 _VARIANTS = 2
-_FACTOR = 0.9375  # keeps probabilities valid
+_FACTOR, _SLIGHTLY = 0.9375, 0.999  # keep probabilities valid
+_MOST_ALONE = 4
 _LEAST_SKEWED, _SKEWED = 8, 7 / 8
 
 
@@ -190,24 +191,46 @@ def _place(tensor: torch.Tensor, generator: torch.Generator) -> tuple[int, ...]:
     return tuple(int(torch.randint(size, (1,), generator=generator, device=generator.device)) for size in tensor.shape)
 
 
-def with_smaller_floats(oracle: Oracle, tree: Any, tensors: values.Tensors) -> Any | None:
-    """Return the tree of a call with other floats; None where there are none, or where the reference does not take
-    them. Raise ChildFault where its process ends."""
-    other = _with_smaller_floats(tree)
-    if other == tree or values.UNUSUAL in oracle.subject.left_out:
-        return None
-    usual, found = (oracle.try_calls(one, [tensors]) for one in (tree, other))
-    return other if usual and found and _same_kind(usual[0][1], found[0][1]) else None
+def with_smaller_floats(oracle: Oracle, tree: Any, tensors: values.Tensors) -> list[Any]:
+    """Return trees of a call with other floats, as far as the reference takes them: all of them smaller, all of them
+    slightly, and where there are several, each of the first few alone, since one need not follow from another. Raise
+    ChildFault where its process ends."""
+    count = len(list(_floats(tree)))
+    if not count or values.UNUSUAL in oracle.subject.left_out:
+        return []
+    alone = range(min(count, _MOST_ALONE)) if count > 1 else ()
+    others = [_with_floats(tree, (factor,) * count) for factor in (_FACTOR, _SLIGHTLY)]
+    others += [_with_floats(tree, tuple(_FACTOR if n == place else 1.0 for n in range(count))) for place in alone]
+    usual = oracle.try_calls(tree, [tensors])
+    if not usual:
+        return []
+    tried = [(other, oracle.try_calls(other, [tensors])) for other in others if other != tree]
+    return [other for other, found in tried if found and _same_kind(usual[0][1], found[0][1])]
 
 
-def _with_smaller_floats(tree: Any) -> Any:
-    if isinstance(tree, list):
-        return [_with_smaller_floats(item) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    if isinstance(tree.get("float"), str):
-        return {"float": (float.fromhex(tree["float"]) * _FACTOR).hex()}
-    return {key: _with_smaller_floats(item) for key, item in tree.items()}
+def _floats(tree: Any) -> Iterator[float]:
+    """Yield the floats of a tree in the order of `_with_floats`."""
+    if isinstance(tree, dict) and isinstance(tree.get("float"), str):
+        yield float.fromhex(tree["float"])
+    elif isinstance(tree, dict | list):
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from _floats(item)
+
+
+def _with_floats(tree: Any, factors: Sequence[float]) -> Any:
+    """Return a tree with each of its floats times its own factor."""
+    left = iter(factors)
+
+    def changed(item: Any) -> Any:
+        if isinstance(item, list):
+            return [changed(part) for part in item]
+        if not isinstance(item, dict):
+            return item
+        if isinstance(item.get("float"), str):
+            return {"float": (float.fromhex(item["float"]) * next(left)).hex()}
+        return {key: changed(part) for key, part in item.items()}
+
+    return changed(tree)
 
 
 def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, variants: Sequence[torch.Tensor]) -> bool:

@@ -141,6 +141,21 @@ def test_floats_become_smaller_where_the_reference_accepts_it(
     with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, draw())
         made = oracle.inputs()
-        other = constants.with_smaller_floats(oracle, made.tree, made.tensors)
+        others = constants.with_smaller_floats(oracle, made.tree, made.tensors)
         assert reference.child.alive
-    assert (None if other is None else read_tree(other, lambda index: index)[1]) == found
+    assert (read_tree(others[0], lambda index: index)[1] if others else None) == found
+
+
+def test_floats_change_together_slightly_and_one_by_one(judge: Judge) -> None:
+    problem = task("x.clamp(*what[:2]) * what[2]", "torch.randn(6), (-4.0, 4.0, 2.0, 3)")
+    with judge.session.references.start(problem) as reference:
+        oracle = Oracle(problem, reference, {}, draw())
+        made = oracle.inputs()
+        others = constants.with_smaller_floats(oracle, made.tree, made.tensors)
+    assert [read_tree(other, lambda index: index)[1] for other in others] == [
+        (-3.75, 3.75, 1.875, 3),
+        pytest.approx((-3.996, 3.996, 1.998, 3)),
+        (-3.75, 4.0, 2.0, 3),
+        (-4.0, 3.75, 2.0, 3),
+        (-4.0, 4.0, 1.875, 3),
+    ]
