@@ -91,7 +91,7 @@ def measure(judge: Judge, problem: Problem, candidate: Candidate, modes: list[st
             if workload.held_out:
                 continue
             oracle = Oracle(problem, reference, workload.sizes, secret_generator())
-            buffers = construct(subject, oracle, problem, Stage.TIMING)
+            buffers = construct(subject, oracle, problem, Stage.TIMING).buffers
             contenders = [Contender("candidate", subject, True, buffers, plain=True)]
             contenders += [baseline_contender(judge.session, problem, workload, mode, oracle) for mode in modes]
             before = _times(judge, workload, oracle, contenders, BEFORE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +19,14 @@ from evaluator.sandbox.build_cache import BuildCache, collect_built_files
 from evaluator.stages.stage_clock import load_limit_s
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Problem, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedState:
+    """The reference's parameters and buffers under a Candidate's names for them."""
+
+    parameters: Mapping[str, torch.Tensor]
+    buffers: Mapping[str, torch.Tensor]
 
 
 class CandidateChildren:
@@ -55,15 +64,19 @@ class CandidateChildren:
             raise rejection(fault, stage, "loading the module") from fault
 
 
-def construct(subject: Subject, oracle: Oracle, problem: Problem, stage: Stage) -> Mapping[str, torch.Tensor]:
-    """Construct ModelNew with the oracle's parameters; return the reference's buffers by the Candidate's names."""
+def construct(subject: Subject, oracle: Oracle, problem: Problem, stage: Stage) -> LoadedState:
+    """Construct ModelNew with the oracle's parameters and buffers, and return what was loaded."""
     try:
         names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
         matched = match_names(oracle.names, names)
         subject.load_state(oracle.state_for(matched))
     except (ChildFault, LayoutError) as fault:
         raise rejection(fault, stage, "constructing ModelNew") from fault
-    return {matched[name]: value for name, value in oracle.buffers.items() if name in matched}
+    parameters, buffers = (
+        {matched[name]: value for name, value in some.items() if name in matched}
+        for some in (oracle.parameters, oracle.buffers)
+    )
+    return LoadedState(parameters, buffers)
 
 
 def compiled_kernels(subject: Subject, stage: Stage) -> list[dict[str, Any]]:

@@ -358,9 +358,19 @@ class ConfirmTimer:
                 found.append(Contender(EAGER, subject, suspect=False, buffers=oracle.buffers))
                 continue
             self.session.freeze_while_waiting(subject)
-            buffers = construct(subject, oracle, problem, Stage.CONFIRM)
+            loaded = construct(subject, oracle, problem, Stage.CONFIRM)
             plain = is_restricted(suspects_of(self.trial)[name].source)
-            found.append(Contender(name, subject, True, buffers, sampled=name == AGAIN, plain=plain))
+            found.append(
+                Contender(
+                    name,
+                    subject,
+                    suspect=True,
+                    buffers=loaded.buffers,
+                    parameters=loaded.parameters,
+                    sampled=name == AGAIN,
+                    plain=plain,
+                )
+            )
         return found
 
 

@@ -78,9 +78,14 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
     session = judge.session
     with judge.children.start(candidate, Stage.PROFILE) as subject, session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
-        buffers = construct(subject, oracle, problem, Stage.PROFILE)
+        loaded = construct(subject, oracle, problem, Stage.PROFILE)
         contender = Contender(
-            "candidate", subject, suspect=True, buffers=buffers, plain=is_restricted(candidate.source)
+            "candidate",
+            subject,
+            suspect=True,
+            buffers=loaded.buffers,
+            parameters=loaded.parameters,
+            plain=is_restricted(candidate.source),
         )
         comparators = []
         if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay

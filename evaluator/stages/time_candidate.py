@@ -121,9 +121,11 @@ def _benched(
     modes = _modes(session, trial, workload)
     with session.shared():
         oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
-        buffers = construct(subject, oracle, trial.problem, Stage.TIMING)
+        loaded = construct(subject, oracle, trial.problem, Stage.TIMING)
     plain = is_restricted(trial.candidate.source)
-    contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
+    contenders = [
+        Contender("candidate", subject, suspect=True, buffers=loaded.buffers, parameters=loaded.parameters, plain=plain)
+    ]
     # The device is not held here: a new comparator may compile for a minute.
     contenders += [baseline_contender(session, trial.problem, workload, mode, oracle) for mode in modes]
     with session.shared():

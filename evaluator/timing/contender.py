@@ -25,15 +25,16 @@ class Contender:
     A `suspect` runs a submitted file (a Candidate, a Champion), and all of its outputs are compared. A `sampled` one is
     a Candidate's second process, and one call a round is compared. A `plain` one runs a file that cannot reach the
     harness (`screening.restricted`). `buffers` are the reference's under this child's names; rounds of a module with
-    memory start from them. Integrity checks append to `adjustments`, and leave evidence in `own_loop`, `single_calls`
-    and `fresh_draws`; `unchecked` has the checks that could not look, with the reasons. `fewest_replays` is of its
-    rounds with more than one replay.
+    memory start from them. `parameters` are the same, of a suspect, as they were loaded. Integrity checks append to
+    `adjustments`, and leave evidence in `own_loop`, `single_calls` and `fresh_draws`; `unchecked` has the checks that
+    could not look, with the reasons. `fewest_replays` is of its rounds with more than one replay.
     """
 
     name: str
     subject: Subject
     suspect: bool
     buffers: Mapping[str, torch.Tensor]
+    parameters: Mapping[str, torch.Tensor] = field(default_factory=dict)
     sampled: bool = False
     plain: bool = False
     clock: Clock = Clock.CALLS

@@ -13,12 +13,12 @@ from evaluator.types import Verdict
 
 
 class UnchangedParameters:
-    """Those that the reference itself changes may change. For the first sizes only."""
+    """Those that the reference itself changes may change. For Workloads only, shown and held-out ones."""
 
     name = "unchanged parameters"
 
     def run(self, context: CheckContext) -> None:
-        if not context.first_sizes:
+        if not context.sizes.adversarial:
             return
         if context.oracle.parameters:
             _check_parameters(context)

@@ -5,12 +5,14 @@ from evaluator.timing.integrity.empty_calls import EmptyCalls
 from evaluator.timing.integrity.graph_replays import GraphReplays
 from evaluator.timing.integrity.memory_floor import MemoryFloor
 from evaluator.timing.integrity.own_loops import OwnLoops
+from evaluator.timing.integrity.parameters import Parameters
 from evaluator.timing.integrity.repeated_integers import RepeatedIntegers
 from evaluator.timing.integrity.session import IntegrityCheck
 from evaluator.timing.integrity.single_calls import SingleCalls
 
 CHECKS: tuple[IntegrityCheck, ...] = (
     GraphReplays(),  # a graph does the same work in every replay
+    Parameters(),  # timed calls leave the module's parameters as they were loaded
     Buffers(),  # timed calls still change the module's buffers
     RepeatedIntegers(),  # it is as fast on integers that it has not seen
     EmptyCalls(),  # no call takes less than one of the null child
