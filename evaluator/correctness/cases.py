@@ -34,9 +34,10 @@ RECIPE_CASES = tuple(f"seed {index}" for index in range(_SEEDS))  # names of the
 _EXCHANGED, _MIXED = "two elements exchanged", "a sixteenth of the elements exchanged"
 _PEAKS = "the largest elements of a few rows exchanged"
 _TOUCHED, _OTHERS = "one element changed", "a mask or indices changed"
+_ROTATED = "rows of a mask rotated"
 _VALUES = values.NOT_FINITE, values.UNUSUAL
 # Changes of the first draw, the slightest first.
-TWIN_CASES = *reversed(perturbations.SLIGHT_CHANGES), _EXCHANGED, _MIXED, _PEAKS, _TOUCHED, _OTHERS
+TWIN_CASES = *reversed(perturbations.SLIGHT_CHANGES), _EXCHANGED, _MIXED, _PEAKS, _TOUCHED, _ROTATED, _OTHERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ class _CaseMaker:
         for name, change in (
             ("integers most of which are alike", constants.skewed),
             ("padded masks", padding.with_padding),
+            (_ROTATED, padding.with_rotated_rows),
         ):
             made = change(self.oracle, tree, draws)
             if made is not None:

@@ -1,13 +1,14 @@
-"""Padding in masks that are drawn element by element.
+"""Other masks where they are drawn element by element: padded ones, and ones that have as many elements.
 
-Rows begin or end with many equal elements, as in a batch of texts of different lengths. A blockwise kernel then meets
-blocks without any element, which random masks never contain.
+Padded rows begin or end with many equal elements, as in a batch of texts of different lengths. A blockwise kernel then
+meets blocks without any element, which random masks never contain. Rotated rows have as many elements at other places:
+what a kernel keeps by their number is stale.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,10 +26,25 @@ def with_padding(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> 
     Returns None if no mask is random, or if the reference does not accept the result: it must return the same shapes as
     for draws, without further NaN. Raises ChildFault where its process ends.
     """
+    return _with_masks(oracle, tree, draws, _padded_lines)
+
+
+def with_rotated_rows(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
+    """Return a draw with the rows of its masks rotated, or None as `with_padding` does. Raises ChildFault where its
+    process ends."""
+    return _with_masks(oracle, tree, draws, _rotated_lines)
+
+
+def _with_masks(
+    oracle: Oracle,
+    tree: Any,
+    draws: Sequence[values.Tensors],
+    change: Callable[[torch.Tensor, torch.Generator], torch.Tensor],
+) -> values.Tensors | None:
     made = list(draws[0])
     for index, tensor in enumerate(draws[0]):
         if _is_random([draw[index] for draw in draws]):
-            made[index] = _padded_lines(tensor, oracle.generator)
+            made[index] = change(tensor, oracle.generator)
     return constants.accepted(oracle, tree, draws[0], tuple(made))
 
 
@@ -59,6 +75,11 @@ def _regular(mask: torch.Tensor) -> bool:
     if square.shape[0] != square.shape[1]:
         return False
     return structure.is_symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
+
+
+def _rotated_lines(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    shift = int(torch.randint(1, mask.shape[-1], (1,), generator=generator, device=generator.device))
+    return values.copy_laid_out(mask, mask.roll(shift, -1))
 
 
 def _padded_lines(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

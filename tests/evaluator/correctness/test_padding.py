@@ -1,6 +1,9 @@
-"""Masks that are drawn by coins are padded, those that have anything in common are left as they are."""
+"""Masks that are drawn by coins are padded and rotated, those that have anything in common are left as they are."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -15,10 +18,11 @@ def draw() -> torch.Generator:
     return torch.Generator().manual_seed(7)
 
 
+Change = Callable[[Oracle, Any, Sequence[tuple[torch.Tensor, ...]]], tuple[torch.Tensor, ...] | None]
 COINS = "torch.rand(16, 32) < 0.7"
 
 
-def padded(judge: Judge, forward: str, mask: str) -> torch.Tensor | None:
+def padded(judge: Judge, forward: str, mask: str, change: Change = padding.with_padding) -> torch.Tensor | None:
     source = (
         f"import torch\ndef reference(x, mask):\n    return {forward}\n"
         f"def get_inputs():\n    return [torch.randn(16, 32), {mask}]\n"
@@ -27,7 +31,7 @@ def padded(judge: Judge, forward: str, mask: str) -> torch.Tensor | None:
     with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, draw())
         made = [oracle.inputs() for _ in range(2)]
-        found = padding.with_padding(oracle, made[0].tree, [one.tensors for one in made])
+        found = change(oracle, made[0].tree, [one.tensors for one in made])
         assert reference.child.alive
     if found is None:
         return None
@@ -47,6 +51,16 @@ def test_lines_begin_or_end_with_many_alike(judge: Judge, forward: str) -> None:
     assert sum(length > 7 for length in alike) >= 4
     assert not bool(mask.all(-1).any())
     assert bool(mask.any(-1).all())
+
+
+def test_rotated_lines_have_as_many_at_other_places(judge: Judge) -> None:
+    usual = padded(judge, "x * mask", COINS, lambda oracle, tree, draws: draws[0])
+    mask = padded(judge, "x * mask", COINS, padding.with_rotated_rows)
+    assert usual is not None
+    assert mask is not None
+    assert not torch.equal(mask, usual)
+    assert torch.equal(mask.sum(-1), usual.sum(-1))
+    assert padded(judge, "x * mask", "torch.ones(16, 32) > 0", padding.with_rotated_rows) is None
 
 
 @pytest.mark.parametrize(
