@@ -230,8 +230,9 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, found.reason
-    # The others cannot be compared where the chain mixes usual values into them.
-    every = {kind.name for kind in values.ADVERSARIAL if not (kind.only_finite_results or kind.nan_is_free)}
+    # The others cannot be compared where the chain mixes usual values into them, or are for more axes.
+    able = [kind for kind in values.ADVERSARIAL if not (kind.only_finite_results or kind.nan_is_free)]
+    every = {kind.name for kind in able if kind.least_axes <= 2}
     assert frozenset().union(*compared) == every
     alone = [kind for kinds in rehearsed for kind in kinds]
     assert len(alone) == len(set(alone)) < len(every)
