@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from synthesis.graph.nodes import FLOATS, QUANTISED, Node
+from synthesis.graph.nodes import FLOATS, PLACES, QUANTISED, Node
 from synthesis.graph.sizes import Affine
 
 INNER = "j"
@@ -31,6 +31,7 @@ class Expr:
     - iota (data: Affine)
     - cat (data: Affine position, bounds)
     - reduce (data: function; args: body)
+    - scan (data: function; args: body): of all elements of the row up to this one
     - segment (the same over a segment of the row: one number for each segment)
 
     `chosen` names the variables of the offset that are computed indices instead of loop variables, each with the number
@@ -48,7 +49,7 @@ class Expr:
 
     @property
     def costly(self) -> bool:
-        return self.op in COSTLY or any(a.costly for a in self.args if a.full)
+        return self.op == "scan" or self.op in COSTLY or any(a.costly for a in self.args if a.full)
 
     def leaves(self) -> set[int]:
         """Return the numbers of the loads along the row that this value needs."""
@@ -95,7 +96,10 @@ class Table:
     def reduce(self, fn: str, body: Expr, hint: str) -> Expr:
         if body.type != "f":
             body = self.cast(body, "f")
-        return self._make("reduce", (body,), fn, "f", False, body.phase + 1, hint)
+        return self._make("reduce", (body,), fn, "i" if fn in PLACES else "f", False, body.phase + 1, hint)
+
+    def scan(self, fn: str, body: Expr, hint: str) -> Expr:
+        return self._make("scan", (self.cast(body, "f"),), fn, "f", True, body.phase, hint)
 
     def segment(self, fn: str, body: Expr, hint: str) -> Expr:
         return self._make("segment", (self.cast(body, "f"),), fn, "f", False, body.phase + 1, hint)

@@ -95,6 +95,8 @@ class Host:
             return f"{source}.expand{self.shape(node.shape)}"
         dimension, start, step = node.data
         length = node.shape[dimension]
+        if step == -1:
+            return f"{source}.flip({dimension})"
         if step == 1:
             return f"{source}.narrow({dimension}, {self.size(start)}, {self.size(length)})"
         return f"{source}[{':, ' * dimension}{self.size(start)}::{step}]"

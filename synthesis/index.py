@@ -154,6 +154,8 @@ class Evaluator:
             return self._gather(node, index)
         if node.kind == "reduce":
             return self._reduce(node, index)
+        if node.kind == "scan":
+            return self._scan(node, index)
         raise Unsupported(node.kind)
 
     def _broadcast(self, operand: Node, index: Index) -> Index:
@@ -170,6 +172,13 @@ class Evaluator:
         if not fits or not space.inner:
             raise Cut(node)
         return self.table.reduce(node.fn, self.at(source, space.index), node.name)
+
+    def _scan(self, node: Node, index: Index) -> Expr:
+        source, space = node.inputs[0], self.space
+        fits = source.shape == space.outer + space.inner and node.data == len(space.inner)
+        if not fits or index != space.index or isinstance(space, SegmentSpace):
+            raise Cut(node)
+        return self.table.scan(node.fn, self.at(source, index), node.name)
 
     def _reduce_segmented(self, node: Node, index: Index, space: SegmentSpace) -> Expr:
         source = node.inputs[0]

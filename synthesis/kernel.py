@@ -31,7 +31,8 @@ class Store:
 class Kernel:
     """`outer` loops (variable, extent) around a row of `length` elements with variable `j`.
 
-    With `segments` a row is so many runs of `length` elements, and variable `s` is the run.
+    With `segments` a row is so many runs of `length` elements, and variable `s` is the run. With `runs`, loops like
+    `outer`, each step of them is such a run, and what differs between runs may be no multiple of the place in the row.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Kernel:
     stores: list[Store]
     one: Size
     segments: Size | None = None
+    runs: tuple[tuple[str, Size], ...] = ()
 
     def exprs(self) -> list[Expr]:
         """Return every needed expression, arguments before users."""
@@ -63,11 +65,16 @@ class Kernel:
     def symbols(self) -> list[str]:
         """Return the sizes that the kernel takes as arguments, in a stable order."""
         used: set[str] = set(self.length.symbols() | (self.segments.symbols() if self.segments else set()))
-        for _, extent in self.outer:
+        for _, extent in (*self.outer, *self.runs):
             used |= extent.symbols()
         for size in sizes_of([s.offset for s in self.stores] + [e.data for e in self.exprs()]):
             used |= size.symbols()
         return sorted(used)
+
+    @property
+    def in_order(self) -> bool:
+        """Return whether rows are gone over as a whole, for numbers of a row or for scans."""
+        return any(e.op in ("reduce", "scan") for e in self.exprs())
 
     @property
     def passes(self) -> int:
@@ -110,6 +117,8 @@ def rebuild(
         result = table.cat(change(value.data[0]), value.data[1], args)
     elif value.op == "segment":
         result = table.segment(value.data, args[0], value.hint)
+    elif value.op == "scan":
+        result = table.scan(value.data, args[0], value.hint)
     elif value.op == "reduce":
         result = table.reduce(value.data, args[0], value.hint)
     else:
@@ -171,26 +180,33 @@ def _affines(stores: Sequence[Store], exprs: Sequence[Expr]) -> list[Affine]:
 
 
 def collapse(
-    name: str, outer: list[tuple[str, Size]], inner: list[tuple[str, Size]], stores: list[Store], one: Size
+    name: str,
+    outer: list[tuple[str, Size]],
+    inner: list[tuple[str, Size]],
+    stores: list[Store],
+    one: Size,
+    *,
+    runs: bool = False,
 ) -> Kernel:
     """Merge neighbouring loops that every access walks as one; without `inner`, the last loop becomes the row.
 
-    Raise Unsupported where the row would still have more than one variable, or would be another than that of a
-    reduction.
+    Raise Unsupported where the row would still have more than one variable (unless it may have `runs`), or would be
+    another than that of a reduction.
     """
     draft = Kernel(name, tuple(outer), one, stores, one)
     affines = _affines(stores, draft.exprs())
     if not inner and outer:
-        if any(e.op in ("reduce", "segment") for e in draft.exprs()):
-            raise Unsupported("a reduction over one element")
+        if any(e.op in ("reduce", "segment", "scan") for e in draft.exprs()):
+            raise Unsupported("a reduction or scan of one element")
         merged = _merge(outer, affines, one)
         outer_groups, inner_groups = merged[:-1], merged[-1:]
     else:
         outer_groups, inner_groups = _merge(outer, affines, one), _merge(inner, affines, one)
-    if len(inner_groups) > 1:
+    if len(inner_groups) > 1 and not runs:
         raise Unsupported("a row that is not one run of elements")
     names = {group[-1][0]: f"o{i}" for i, group in enumerate(outer_groups)}
-    names |= {group[-1][0]: INNER for group in inner_groups}
+    names |= {group[-1][0]: f"k{i}" for i, group in enumerate(inner_groups[:-1])}
+    names |= {group[-1][0]: INNER for group in inner_groups[-1:]}
     merged_away = {v for v, _ in [*outer, *inner]}
 
     def change(affine: Affine) -> Affine:
@@ -200,9 +216,23 @@ def collapse(
 
     table, memo = Table(), dict[int, Expr]()
     changed = [Store(s.node, rebuild(s.value, table, change, memo), change(s.offset)) for s in stores]
-    loops = tuple((names[g[-1][0]], _extent(g, one)) for g in outer_groups)
-    length = _extent(inner_groups[0], one) if inner_groups else one
-    return Kernel(name, loops, length, changed, one)
+    loops, parts = (
+        tuple((names[g[-1][0]], _extent(g, one)) for g in groups) for groups in (outer_groups, inner_groups[:-1])
+    )
+    length = _extent(inner_groups[-1], one) if inner_groups else one
+    return Kernel(name, loops, length, changed, one, runs=parts)
+
+
+def is_one_run(kernel: Kernel, stores: Sequence[Store], values: Sequence[Expr]) -> bool:
+    """Return whether these stores, and what these values need but numbers of rows, walk all runs of a row as one."""
+    seen: dict[int, Expr] = {}
+    waiting = list(values)
+    while waiting:
+        expr = waiting.pop()
+        if expr.op != "reduce" and expr.number not in seen:
+            seen[expr.number] = expr
+            waiting += expr.args
+    return len(_merge([*kernel.runs, (INNER, kernel.length)], _affines(stores, list(seen.values())), kernel.one)) == 1
 
 
 def _extent(group: list[tuple[str, Size]], one: Size) -> Size:

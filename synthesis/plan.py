@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Table
-from synthesis.graph.nodes import FLOATS, HEADS, QUANTISED, Node, Program
+from synthesis.graph.nodes import FLOATS, HEADS, OF_ROWS, QUANTISED, Node, Program
 from synthesis.graph.sizes import Affine, product
 from synthesis.index import Cut, Evaluator, Index, SegmentSpace, Space, linear
 from synthesis.kernel import Kernel, Store, collapse
@@ -36,11 +36,14 @@ class _Root:
 
 class Planner:
     """Plans a program. With `segments`, reductions of rows and of their segments are one kernel where they can be.
-    Nodes in `stored` are computed by kernels of their own."""
+    Nodes in `stored` are computed by kernels of their own. With `runs`, a row may be several runs of elements."""
 
-    def __init__(self, program: Program, *, segments: bool = False, stored: Iterable[Node] = ()) -> None:
+    def __init__(
+        self, program: Program, *, segments: bool = False, stored: Iterable[Node] = (), runs: bool = False
+    ) -> None:
         self.program = program
         self.segments = segments
+        self.runs = runs
         self.one = program.one
         self.barriers: set[int] = {id(node) for node in stored}
 
@@ -148,12 +151,12 @@ class Planner:
         loops = [(v, s) for v, s in space.extents.items() if v[0] == "o"]
         row = [(v, s) for v, s in space.extents.items() if v[0] == INNER]
         name = "_".join(dict.fromkeys(r.node.name for r in group[:2]))
-        kernel = collapse(f"fused_{name}", loops, row, stores, self.one)
+        kernel = collapse(f"fused_{name}", loops, row, stores, self.one, runs=self.runs)
         kernel.segments = space.inner[0] if isinstance(space, SegmentSpace) else None
         return kernel
 
     def _space(self, node: Node) -> Space:
-        """Return the loops for a root: those of the nearest reduction inside it, else one per dimension."""
+        """Return the loops for a root: those of the nearest reduction or scan inside it, else one per dimension."""
         reduction = self._nearest_reduction(node)
         if reduction is None:
             return Space(node.shape, (), self.one)
@@ -203,7 +206,7 @@ class Planner:
         queue, seen = [root], {id(root)}
         while queue:
             node = queue.pop(0)
-            if node.kind == "reduce":
+            if node.kind in OF_ROWS:
                 return node
             for child in node.inputs:
                 crossing = child.kind in (*HEADS, *LIBRARY) or id(child) in self.barriers
@@ -233,7 +236,9 @@ class Planner:
         raise Unsupported(f"{node.name} does not fit the loops of its reduction")
 
 
-def make_plan(program: Program, *, segments: bool = False, stored: Iterable[Node] = ()) -> tuple[Plan, Planner]:
+def make_plan(
+    program: Program, *, segments: bool = False, stored: Iterable[Node] = (), runs: bool = False
+) -> tuple[Plan, Planner]:
     """Return the plan of a program, and the planner that knows which nodes are in memory.
 
     Raise Unsupported for a node that can neither be fused nor called.
@@ -241,5 +246,5 @@ def make_plan(program: Program, *, segments: bool = False, stored: Iterable[Node
     for node in program.outputs:
         if node.dtype not in (*FLOATS, *QUANTISED, "bool", "int64", "int32", "uint8", "int8", "int16"):
             raise Unsupported(f"outputs of dtype {node.dtype}")
-    planner = Planner(program, segments=segments, stored=stored)
+    planner = Planner(program, segments=segments, stored=stored, runs=runs)
     return planner.run(), planner

@@ -47,9 +47,9 @@ class Strategy:
     mode: str = ""  # how rows with reductions are read, for the ranking
 
 
-def _planned(program: Program, stored: Iterable[Node] = ()) -> tuple[Plan, Planner]:
+def _planned(program: Program, stored: Iterable[Node] = (), *, runs: bool = False) -> tuple[Plan, Planner]:
     """Return the plan and its planner. Raise Unsupported where it only calls libraries, as the reference does."""
-    plan, planner = make_plan(program, stored=stored)
+    plan, planner = make_plan(program, stored=stored, runs=runs)
     if library_calls(plan) and all(isinstance(s, Node) for s in plan.steps):
         raise Unsupported(f"nothing to fuse here: {told(plan)}")
     return plan, planner
@@ -63,7 +63,7 @@ def _cpp(
         stored = write_out_products(program) if products else []
         if products and not stored:
             raise Unsupported("no products of few rows")
-        plan, planner = _planned(program, stored)
+        plan, planner = _planned(program, stored, runs=True)
         source = write_cpp(plan, planner, processor, keep=keep, title=title, passes=passes, parallel=parallel)
         if parallel and "#pragma omp" not in source:
             raise Unsupported("one row with reductions: nothing that threads could share")

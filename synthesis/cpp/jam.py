@@ -31,8 +31,8 @@ def find_jam(kernel: Kernel, most: int) -> Jam | None:
     are more than sums of one pass."""
     sums = [e for e in kernel.exprs() if e.op == "reduce"]
     loads = [e.data[1] for e in kernel.exprs() if e.op == "load" and e.full]
-    plain = sums and all(e.data == "sum" for e in sums) and not any(e.op == "cat" for e in kernel.exprs())
-    if not plain or kernel.passes != 1 or any(s.full for s in kernel.stores) or len(sums) > COLUMNS:
+    plain = sums and all(e.data == "sum" for e in sums) and not any(e.op in ("cat", "scan") for e in kernel.exprs())
+    if not plain or kernel.passes != 1 or kernel.runs or any(s.full for s in kernel.stores) or len(sums) > COLUMNS:
         return None
     sharing = [loop for loop in kernel.outer if any(offset.coefficient(loop[0]) is None for offset in loads)]
     if not sharing:

@@ -23,10 +23,10 @@ from synthesis.cpp.strip import (
 from synthesis.cpp.sweep import Pass, is_dense_float, write_sweep
 from synthesis.cpp.tile import Tiles, fill_tiles, find_tiles, open_tiles
 from synthesis.errors import Unsupported
-from synthesis.expr import INNER, Expr
-from synthesis.graph.nodes import Node
-from synthesis.graph.sizes import Size
-from synthesis.kernel import Kernel, Store
+from synthesis.expr import Expr
+from synthesis.graph.nodes import PLACES, Node
+from synthesis.graph.sizes import Size, product
+from synthesis.kernel import Kernel, Store, is_one_run
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ def _assign_slots(w: Writer, dense: list[Store]) -> None:
     kernel = w.kernel
     stored, free = {s.value.number: s for s in dense}, list(dense)
     scratch = 0
-    for phase in range(1, kernel.passes):
+    for phase in range(1, kernel.passes if not kernel.runs else 0):
         reductions, stores = _needs(kernel, phase)
         found: dict[int, Expr] = {}
         for value in [r.args[0] for r in reductions] + [s.value for s in stores]:
@@ -100,6 +100,8 @@ def write_kernel(kernel: Kernel, processor: Processor, *, keep: bool, parallel: 
     for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
         if node.dtype not in TYPES:
             raise Unsupported(f"{node.dtype} in C++")
+    if any(s.offset.coefficient(v) is not None for s in kernel.stores if not s.full for v, _ in kernel.runs):
+        raise Unsupported("a number of each run of a row")
     if (strips := find_strips(kernel)) is not None:
         with contextlib.suppress(Unsupported):
             written = _write_strips(kernel, strips, keep=keep, parallel=parallel)
@@ -129,18 +131,22 @@ def _dense(kernel: Kernel) -> list[Store]:
 
 def _write_row(w: Writer, scratches: list[Slot]) -> None:
     """Emit the code for one row."""
-    for store in w.kernel.stores:
-        if store.full:
-            kind = TYPES[store.node.dtype]
-            w.emit(
-                f"{kind}* const {store.node.name}_row = {store.node.name} + {store.offset.without(INNER).text('/')};"
-            )
+    if not w.kernel.runs:
+        _open_stores(w, w.kernel.stores)
     for slot in scratches:
         own = f"memory + {slot.index} * (n + 64)"
         w.emit(
             f"float* const {slot.pointer} = {f'KEEP_IN_OUTPUT ? {slot.output}_row : {own}' if slot.output else own};"
         )
     _write_passes(w)
+
+
+def _open_stores(w: Writer, stores: list[Store]) -> None:
+    """Emit where a row, or a run of it, begins in each output."""
+    for store in stores:
+        if store.full:
+            kind = TYPES[store.node.dtype]
+            w.emit(f"{kind}* const {store.node.name}_row = {store.node.name} + {w.start(store.offset)};")
 
 
 def _writer(kernel: Kernel, keep: bool, unroll: int = 0) -> Writer:
@@ -152,7 +158,7 @@ def _writer(kernel: Kernel, keep: bool, unroll: int = 0) -> Writer:
 def _reserve(w: Writer) -> None:
     kernel = w.kernel
     w.used |= {n.name for n in kernel.loads()} | {"n", "j", "m", "u", "threads", *kernel.symbols()}
-    w.used |= {v for v, _ in kernel.outer}
+    w.used |= {v for v, _ in (*kernel.outer, *kernel.runs)}
     for store in kernel.stores:
         w.used |= {store.node.name, f"{store.node.name}_{w.part}"}
 
@@ -308,7 +314,7 @@ def _write_passes(w: Writer) -> None:
 def _open_rows(w: Writer, scratches: int, *, parallel: bool) -> None:
     """Emit what comes before the rows, and the heads of the loops over them."""
     kernel = w.kernel
-    w.shares_row = parallel and not kernel.outer and kernel.passes == 1
+    w.shares_row = parallel and not kernel.outer and kernel.passes == 1 and not kernel.in_order
     _open_team(w, parallel=parallel and bool(kernel.outer))
     if scratches:
         w.pieces.add("scratch")
@@ -334,17 +340,55 @@ def _write_pass(w: Writer, phase: int) -> None:
         return
     cut = any(_uses_cat(value, w, phase) for value in over.values)
     over.breaks = find_breaks(kernel, kernel.exprs()) if cut else [kernel.one - 1, kernel.length]
-    for segment in over.segments:
-        for value in over.values:
-            w.prepare(value, set(), phase, segment, over.breaks)
-    for reduction in over.reductions:
-        _write_accumulator(w, reduction)
-    for segment in over.segments:
-        write_sweep(w, over, segment)
+    w.scans = {}
+    if kernel.runs:
+        _write_runs(w, over)
+    else:
+        _prepare(w, over)
+        for reduction in over.reductions:
+            _write_accumulator(w, reduction)
+        for segment in over.segments:
+            write_sweep(w, over, segment)
     for reduction in over.reductions:
         if reduction.data != "sum":
             name = w.names[reduction.number]
-            w.emit(f"const double {name} = {name}_part.fold();")
+            kind = "int64_t" if reduction.data in PLACES else "double"
+            w.emit(f"const {kind} {name} = {name}_part.fold();")
+
+
+def _prepare(w: Writer, over: Pass) -> None:
+    for segment in over.segments:
+        for value in over.values:
+            w.prepare(value, set(), over.phase, segment, over.breaks)
+
+
+def _write_runs(w: Writer, over: Pass) -> None:
+    """Emit a pass over a row of several runs: one sweep where all that it needs allows that, else one for each run."""
+    kernel = w.kernel
+    w.joined = is_one_run(kernel, over.stores, over.values)
+    in_order = any(r.data in PLACES for r in over.reductions)
+    if len(over.segments) > 1 or (in_order and not w.joined):
+        raise Unsupported("a cat of runs, or places in one of them")
+    seen: set[int] = set()
+    for value in over.values:
+        w.prepare_outside(value, seen)
+    for reduction in over.reductions:
+        _write_accumulator(w, reduction)
+    before = (dict(w.names), dict(w.vectors), dict(w.pointers))
+    if w.joined:
+        _open_loop(w, "{")
+        w.emit(f"const int64_t whole = n * {product((size for _, size in kernel.runs), kernel.one).text('/')};")
+        w.block = ("0", "whole")
+    else:
+        for variable, extent in kernel.runs:
+            _open_loop(w, f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+    _open_stores(w, over.stores)
+    _prepare(w, over)
+    write_sweep(w, over, None)
+    for _ in range(1 if w.joined else len(kernel.runs)):
+        _close_loop(w)
+    w.names, w.vectors, w.pointers = before
+    w.block, w.joined = None, False
 
 
 def _write_accumulator(w: Writer, reduction: Expr) -> None:
@@ -353,6 +397,9 @@ def _write_accumulator(w: Writer, reduction: Expr) -> None:
         w.pieces.add("Sum")
         w.emit(f"Sum{w.times or '<>'} {name}_part;")
         w.emit(f"double {name} = 0;")
+    elif reduction.data in PLACES:
+        w.pieces.add("Place")
+        w.emit(f"Place<{-1 if reduction.data == 'argmin' else 1}> {name}_part;")
     else:
         w.pieces.add("Max")
         sign, nans = -1 if reduction.data == "min" else 1, "false" if reduction.data == "peak" else "true"

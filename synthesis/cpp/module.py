@@ -70,7 +70,7 @@ def _kernels(plan: Plan) -> list[Kernel]:
 
 def _unroll(kernels: Sequence[Kernel]) -> list[int]:
     """Return how many vectors to take at a time, the first guess first: one where rows with reductions are short."""
-    rows = [k for k in kernels if any(e.op == "reduce" for e in k.exprs())]
+    rows = [k for k in kernels if k.in_order]
     short = rows and all(n < SHORT_ROW for kernel in rows for n in kernel.length.values)
     return [1, 4, 2, 8] if short else [4, 1, 2, 8]
 

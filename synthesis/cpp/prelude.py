@@ -7,6 +7,7 @@ from __future__ import annotations
 from synthesis.cpp.functions import FUNCTION_PIECES
 from synthesis.cpp.layouts import LAYOUT_PIECES
 from synthesis.cpp.powers import POWER_PIECES
+from synthesis.cpp.scans import SCAN_PIECES
 
 CORE = r"""
 #include <cmath>
@@ -211,6 +212,7 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
         "vabs": ((), "INLINE V vabs(V x) { return value(bits(x) & 0x7fffffff); }"),
     }
     | FUNCTION_PIECES
+    | SCAN_PIECES
     | {
         "scratch": (
             (),

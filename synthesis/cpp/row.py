@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from synthesis.cpp.cat import part_in_segment
+from synthesis.cpp.scans import is_back, operation
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import Formula
@@ -86,6 +87,8 @@ class Writer:
     tiled: dict[int, str] = field(default_factory=dict)  # where loads find their elements in transposed tiles
     block: tuple[str, str] | None = None  # the part of a row that is gone over; None: all of it
     part: str = "row"  # what is gone over at a time, in names
+    scans: dict[int, str] = field(default_factory=dict)  # accumulators of the pass at hand
+    joined: bool = False  # the pass at hand goes over all runs of a row as one
 
     @property
     def times(self) -> str:
@@ -201,7 +204,33 @@ class Writer:
 
     def start(self, offset: Affine) -> str:
         """Return where the first element is."""
-        return offset.without(INNER).text("/")
+        return self.rest(offset).text("/")
+
+    def rest(self, offset: Affine) -> Affine:
+        """Return a position without what differs along the part of the row that a sweep goes over."""
+        for variable, _ in self.kernel.runs if self.joined else ():
+            offset = offset.without(variable)
+        return offset.without(INNER)
+
+    def prepare_outside(self, expr: Expr, seen: set[int]) -> None:
+        """Emit, before the loops over runs, the row values that `expr` needs in all of them."""
+        if expr.number in seen:
+            return
+        seen.add(expr.number)
+        if not expr.full and not self._differs(expr):
+            if not (expr.op == "const" and isinstance(expr.data, int | float)):
+                self.splat(expr)
+        elif expr.op != "reduce":
+            for arg in expr.args:
+                self.prepare_outside(arg, seen)
+
+    def _differs(self, expr: Expr) -> bool:
+        """Return whether a value differs between the runs of a row."""
+        if expr.op == "reduce":
+            return False
+        positions = expr.data if isinstance(expr.data, tuple) else (expr.data,)
+        terms = {v for p in positions if isinstance(p, Affine) for v, _ in p.terms}
+        return any(v in terms for v, _ in self.kernel.runs) or any(self._differs(a) for a in expr.args)
 
     def prepare(self, expr: Expr, seen: set[int], phase: int, segment: int | None, bounds: list[Size]) -> None:
         """Emit, before the sweep, the row values and pointers that `expr` needs in it."""
@@ -219,6 +248,15 @@ class Writer:
         args = (part_in_segment(expr, segment, bounds),) if expr.op == "cat" else expr.args
         for arg in args:
             self.prepare(arg, seen, phase, segment, bounds)
+        if expr.op == "scan" and expr.number not in self.scans:
+            self.scans[expr.number] = self.unique_name(f"{expr.hint}_carried")
+            self.open_scan(expr)
+
+    def open_scan(self, expr: Expr) -> None:
+        """Emit the accumulator of a scan."""
+        self.pieces.add("Scan")
+        kind = f"Scan<{operation(expr.data)}, {'true' if is_back(expr) else 'false'}>"
+        self.emit(f"{kind} {self.scans[expr.number]};")
 
 
 def literal(value: float, suffix: str = "") -> str:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 
 from synthesis.cpp.jam import is_product
 from synthesis.cpp.row import TYPES, Slot, Writer
+from synthesis.cpp.scans import goes_back, operation
 from synthesis.cpp.sweep import Pass, Sweep
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
+from synthesis.graph.nodes import PLACES
 from synthesis.graph.sizes import Affine, Size, product
 from synthesis.kernel import Kernel, Store
 
@@ -33,7 +35,7 @@ class Strips:
 
 def find_strips(kernel: Kernel) -> Strips | None:
     """Return the loop over rows that are side by side: all stores of elements and most loads are along it."""
-    if not kernel.outer or not any(e.op == "reduce" for e in kernel.exprs()):
+    if not kernel.outer or not kernel.in_order or kernel.runs:
         return None
     loads = [e.data[1] for e in kernel.exprs() if e.op == "load" and e.full]
     stores = [s.offset for s in kernel.stores if s.full]
@@ -52,8 +54,7 @@ def _adjacent(accesses: list[Affine], variable: str) -> int:
 
 def widths(kernel: Kernel, strips: Strips, threads: int) -> list[int]:
     """Return how many rows a strip may have, the first guess first: as many as the cache and the threads allow."""
-    several = kernel.passes > 1 or any(s.full for s in kernel.stores)
-    most = CACHED_STRIP if several else STRIPS[-1]
+    most = CACHED_STRIP if kernel.passes > 1 else STRIPS[-1]
     if threads > 1:
         rows = product((extent for _, extent in kernel.outer), kernel.one)
         most = min(most, max(rows.values) // (2 * threads))
@@ -81,7 +82,8 @@ class StripWriter(Writer):
         if expr.op == "reduce" and expr.number not in self.names:
             name = self.names[expr.number] = self.unique_name(expr.hint)
             part = self.parts[expr.number]
-            self.emit(f"const double {name} = {part}.{'total[i]' if expr.data == 'sum' else 'of(i)'};")
+            kind = "int64_t" if expr.data in PLACES else "double"
+            self.emit(f"const {kind} {name} = {part}.{'total[i]' if expr.data == 'sum' else 'of(i)'};")
         return Writer.row(self, expr)
 
     def splat(self, expr: Expr) -> str:
@@ -92,6 +94,10 @@ class StripWriter(Writer):
             self.arrays[expr.number] = self.unique_name(f"{expr.hint}_lanes")
             self.pending.append(expr)
         return self.arrays[expr.number]
+
+    def open_scan(self, expr: Expr) -> None:
+        self.pieces.add("LaneScan")
+        self.emit(f"LaneScan<{operation(expr.data)}> {self.scans[expr.number]}(width);")
 
     def start(self, offset: Affine) -> str:
         """Return where the first row of a strip begins."""
@@ -161,6 +167,9 @@ class StripSweep(Sweep):
     def cat(self, expr: Expr) -> str:
         raise Unsupported("a cat in strips of rows")
 
+    def scan(self, expr: Expr, value: str) -> str:
+        return f"{self.strip.scans[expr.number]}.next(i, {value})"
+
     def iota(self, expr: Expr) -> str:
         w = self.strip
         across, number = expr.data.coefficient(w.lane), f"int32_t({w.place(expr.data)} + {w.start(expr.data)})"
@@ -224,6 +233,7 @@ def open_slots(w: StripWriter, stores: list[Store]) -> None:
 
 def write_strip_pass(w: StripWriter, over: Pass) -> None:
     """Emit one pass over the elements of a strip's rows. Sums are folded into doubles every FOLDED elements."""
+    w.scans = {}
     for value in over.values:
         w.prepare(value, set(), over.phase, None, over.breaks)
     w.write_rows([])
@@ -241,7 +251,8 @@ def write_strip_pass(w: StripWriter, over: Pass) -> None:
             factors = ", ".join(sweep.vector(a) for a in reduction.args[0].args)
             sweep.lines.append(f"{part}.add_product(i, {factors});")
         else:
-            sweep.lines.append(f"{part}.add(i, {sweep.vector(reduction.args[0])});")
+            place = "j, i" if reduction.data in PLACES else "i"
+            sweep.lines.append(f"{part}.add({place}, {sweep.vector(reduction.args[0])});")
     w.pieces.add("sweep_strip")
     sums = [w.parts[r.number] for r in over.reductions if r.data == "sum"]
     begin, end = ("begin", "end") if sums else ("0", "n")
@@ -250,7 +261,10 @@ def write_strip_pass(w: StripWriter, over: Pass) -> None:
         w.emit(f"for (int64_t begin = 0; begin < n; begin += {FOLDED}) {{")
         w.indent += "  "
         w.emit(f"const int64_t end = std::min<int64_t>(n, begin + {FOLDED});")
-    w.emit(f"sweep_strip({begin}, {end}, width, [&](int64_t j, int64_t i, auto m) LAMBDA {{")
+    back = goes_back(w.kernel, w.scans)
+    if back and sums:
+        raise Unsupported("a scan from the end beside sums")
+    w.emit(f"sweep_strip{'_back' if back else ''}({begin}, {end}, width, [&](int64_t j, int64_t i, auto m) LAMBDA {{")
     for line in sweep.lines:
         w.emit("  " + line)
     w.emit("});")
@@ -266,6 +280,9 @@ def _write_accumulator(w: StripWriter, reduction: Expr) -> None:
     if reduction.data == "sum":
         w.pieces.add("LaneSum")
         w.emit(f"LaneSum {part}(width);")
+    elif reduction.data in PLACES:
+        w.pieces.add("LanePlace")
+        w.emit(f"LanePlace<{-1 if reduction.data == 'argmin' else 1}> {part}(width);")
     else:
         w.pieces.add("LaneExtremum")
         sign, nans = -1 if reduction.data == "min" else 1, "false" if reduction.data == "peak" else "true"

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from synthesis.cpp.cat import part_in_segment
 from synthesis.cpp.jam import is_product
 from synthesis.cpp.row import INFIX, Slot, Writer, literal
+from synthesis.cpp.scans import goes_back
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
+from synthesis.graph.nodes import PLACES
 from synthesis.graph.sizes import Size
 from synthesis.kernel import Store
 
@@ -97,7 +99,7 @@ class Sweep:
 
     def iota(self, expr: Expr) -> str:
         self.writer.pieces.add("iota")
-        step, rest = expr.data.coefficient(INNER), expr.data.without(INNER).text("/")
+        step, rest = expr.data.coefficient(INNER), self.writer.rest(expr.data).text("/")
         if not step.equals(1):
             return f"iota(0) * int32_t({step.text('/')}) + int32_t(j * ({step.text('/')}) + {rest})"
         return f"iota(j + {rest})"
@@ -121,7 +123,10 @@ class Sweep:
             left, right = self.vector(a, bare=b.full), self.vector(b, bare=a.full)
             return f"{left} {INFIX[expr.op]} {right}"
         args = [self.vector(a) for a in expr.args]
-        return self.call(expr, args)
+        return self.scan(expr, args[0]) if expr.op == "scan" else self.call(expr, args)
+
+    def scan(self, expr: Expr, value: str) -> str:
+        return f"{self.writer.scans[expr.number]}.next(m, {value})"
 
     def _of_one_plus_erf(self, a: Expr, b: Expr) -> Expr | None:
         """Return x where the sum is erf(x) + 1, as in a GELU, and erf(x) is not kept from an earlier pass."""
@@ -169,6 +174,9 @@ class Sweep:
         if expr.number in self.writer.tiled:
             return f"load(m, {self.writer.tiled[expr.number]})"
         pointer, step = self.writer.pointers[expr.number], offset.coefficient(INNER)
+        if step.equals(-1) and node.dtype == "float32":
+            self.writer.pieces.add("load_back")
+            return f"load_back(m, {pointer} - j)"
         if not step.equals(1):
             self.writer.pieces.add("strided")
             return f"strided(m, {pointer} + j * ({step.text('/')}), {step.text('/')})"
@@ -231,10 +239,14 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
             factors = ", ".join(sweep.vector(a) for a in reduction.args[0].args)
             sweep.lines.append(f"{part}.add_product(m, u, {factors});")
         else:
-            sweep.lines.append(f"{part}.add(m, u, {sweep.vector(reduction.args[0])});")
+            place = "j, " if reduction.data in PLACES else ""
+            sweep.lines.append(f"{part}.add(m, u, {place}{sweep.vector(reduction.args[0])});")
     w.used = before
     last = (begin, end)
     shared = w.shares_row and not over.reductions
+    back = goes_back(w.kernel, w.scans)
+    if back and (summed or segment is not None):
+        raise Unsupported("a scan from the end beside sums, or over parts of a row")
     if shared:
         w.emit("#pragma omp parallel for num_threads(threads) schedule(static)")
     if summed or shared:
@@ -243,7 +255,7 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
         w.pieces.add("algorithm")
         last = ("begin", "end")
         w.indent += "  "
-    w.emit(f"sweep{w.times}({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
+    w.emit(f"sweep{'_back' if back else ''}{w.times}({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
     for line in sweep.lines:
         w.emit("  " + line)
     w.emit("});")

@@ -34,7 +34,7 @@ class Tiles:
 def find_tiles(kernel: Kernel) -> Tiles | None:
     """Return the loads that are better transposed than gathered; None where all are along the rows."""
     exprs = kernel.exprs()
-    if max(kernel.length.values) < LEAST or any(e.op == "cat" for e in exprs):
+    if max(kernel.length.values) < LEAST or kernel.runs or any(e.op == "cat" for e in exprs):
         return None
     across = [e for e in exprs if e.op == "load" and e.data[0].dtype == "float32" and _is_across(e.data[1])]
     turned = {
@@ -46,7 +46,7 @@ def find_tiles(kernel: Kernel) -> Tiles | None:
     if lane is None or not turned[lane]:
         return None
     apart = tuple(loop for loop in kernel.outer if loop is not lane)
-    blocked = not any(e.op == "reduce" for e in exprs)
+    blocked = not kernel.in_order
     return Tiles(apart, lane, turned[lane], blocked) if blocked or max(kernel.length.values) <= LONGEST else None
 
 

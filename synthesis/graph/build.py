@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 
 from synthesis.errors import Unsupported
 from synthesis.graph.integers import Ranges
-from synthesis.graph.nodes import FLOATS, Formula, Node
+from synthesis.graph.nodes import FLOATS, PLACES, Formula, Node
 from synthesis.graph.sizes import Size, product
 
 Operand = Node | float | int | bool | Size | Formula
@@ -17,8 +17,8 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "not", "and
 class Builder:
     """Makes nodes with unique names. `origin` (the aten operation at hand) is noted on each.
 
-    With `across`, reductions may be over any dimensions, else over the last ones. Raises Unsupported for integers that
-    kernels would get wrong.
+    With `across`, reductions may be over any dimensions, else over the last ones, and rows may be scanned. Raises
+    Unsupported for integers that kernels would get wrong.
     """
 
     def __init__(self, one: Size, *, wide: bool = False, across: bool = False) -> None:
@@ -79,11 +79,14 @@ class Builder:
         Raise Unsupported. Dimensions of size 1 are no obstacle.
         """
         wanted = {d % x.rank for d in dims} if x.rank else set()
-        dtype = x.dtype if fn in ("max", "min", "peak") or x.dtype in FLOATS else "int64"
+        kept = fn in ("max", "min", "peak") or (x.dtype in FLOATS and fn not in PLACES)
+        dtype = x.dtype if kept else "int64"
         shape = tuple(s for d, s in enumerate(x.shape) if d not in wanted)
         if keep:
             shape = tuple(self.one if d in wanted else s for d, s in enumerate(x.shape))
         if all(x.shape[d].equals(1) for d in wanted):  # one element each: there is no row to go over
+            if fn in PLACES:
+                return self.expand(self.constant(0), shape)
             same = dtype == x.dtype and shape != x.shape  # else a tensor of its own, which may be changed in place
             return self.reshape(x if same else self.pointwise("cast", x, dtype=dtype), shape)
         self.ranges.check_reduction(fn, x, self.count(x, sorted(wanted)))
@@ -95,9 +98,24 @@ class Builder:
             inner = self.reduce(fn, x, run, keep=True)
             return self.reshape(self.reduce(fn, inner, apart, keep=True), shape)
         moved = self.permute(x, [d for d in range(x.rank) if d not in run] + run)
-        kept = moved.shape[: x.rank - len(run)]
-        reduced = Node(self.name(fn), "reduce", fn, (moved,), kept, dtype, len(run), origin=self.origin)
+        rows = moved.shape[: x.rank - len(run)]
+        reduced = Node(self.name(fn), "reduce", fn, (moved,), rows, dtype, len(run), origin=self.origin)
         return self.reshape(reduced, shape)
+
+    def scan(self, fn: str, x: Node, dimension: int) -> Node:
+        """Return what `fn` makes of all elements up to each one, along a dimension. Raise Unsupported."""
+        if not self.across or x.dtype != "float32":
+            raise Unsupported("a scan")
+        dimension %= x.rank
+        if x.shape[dimension].equals(1):
+            return self.pointwise("cast", x, dtype=x.dtype)
+        last = [d for d in range(x.rank) if d != dimension] + [dimension]
+        moved = self.permute(x, last)
+        scanned = Node(self.name("scan"), "scan", fn, (moved,), moved.shape, x.dtype, 1, origin=self.origin)
+        if moved is x:
+            return scanned
+        back = self.permute(scanned, sorted(range(x.rank), key=lambda d: last[d]))
+        return self.pointwise("cast", back, dtype=x.dtype)  # in memory as torch has it
 
     def _last_run(self, x: Node, wanted: Set[int]) -> list[int]:
         """Return the last neighbours among the wanted dimensions, with those of size 1 between and behind them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from synthesis.errors import Unsupported
-from synthesis.graph.nodes import FLOATS, QUANTISED, Node
+from synthesis.graph.nodes import FLOATS, PLACES, QUANTISED, Node
 from synthesis.graph.sizes import Size
 
 Range = tuple[float, float]  # least and greatest
@@ -107,6 +107,8 @@ def _joined(ranges: Ranges, node: Node) -> Range:
 
 def _reduced(ranges: Ranges, node: Node) -> Range:
     """Return what was checked when it was made."""
+    if node.fn in PLACES:
+        return 0, max(math.prod(sizes) for sizes in zip(*(s.values for s in node.inputs[0].shape), strict=True))
     return (-EXACT, EXACT) if node.fn == "sum" else ranges.of(node.inputs[0])
 
 

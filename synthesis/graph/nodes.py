@@ -15,6 +15,7 @@ Kind = Literal[
     "constant",
     "pointwise",
     "reduce",
+    "scan",
     "view",
     "cat",
     "gather",
@@ -23,6 +24,9 @@ Kind = Literal[
     "item",
 ]
 HEADS = ("input", "parameter", "buffer")
+OF_ROWS = ("reduce", "scan")  # they go over the rows of a kernel
+BACK = "back "  # in front of the function of a scan from the end
+PLACES = ("argmax", "argmin")  # reductions to the first place of an extremum
 FLOATS = ("float32", "float16", "bfloat16", "halves", "mixed")
 VARYING = ("halves", "mixed")  # differs between workloads; halves: but always has 16 bits
 QUANTISED = ("float8_e4m3fn",)  # numbers that a kernel rounds to and stores
@@ -36,9 +40,11 @@ class Node:
     - input, parameter, buffer: `fn` is its name or path.
     - constant: `data` is a number, or a Formula over sizes; shape ().
     - pointwise: `fn` of `inputs`, broadcast.
-    - reduce: `fn` ("sum", "max", "min", "peak") over the last `data` dimensions of its input, which it drops.
-      ("peak" is a maximum that may ignore NaN: for where NaN spreads on another way.)
-    - view: `fn` "permute" (data: order), "expand", "slice" (data: dimension, start, step), "reshape".
+    - reduce: `fn` ("sum", "max", "min", "peak", "argmax", "argmin") over the last `data` dimensions of its input, which
+      it drops. ("peak" is a maximum that may ignore NaN: for where NaN spreads on another way.)
+    - scan: `fn` ("sum", "prod", "max", "min") of all elements up to each one, over the last `data` dimensions of its
+      input; from the end where "back" is in front ("back sum").
+    - view: `fn` "permute" (data: order), "expand", "slice" (data: dimension, start, step, which may be -1), "reshape".
     - cat: along dimension `data`.
     - gather: `inputs[0]` at index `inputs[1]` along dimension `data`.
     - iota: the index along dimension `data` of its own shape.

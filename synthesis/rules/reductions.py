@@ -45,10 +45,24 @@ def _extremum(d: Decomposer, calls: Calls, x: Node, other: Any = None, keepdim: 
     fn = calls[0].op.split(".")[1]
     if isinstance(other, Node):
         return d.build.pointwise(fn + "imum", x, other, dtype=d.dtype(calls))
-    if other is not None and d.item_is_used(calls[0], 1):
-        raise Unsupported("the places of extrema")
     result = d.build.reduce(fn, x, _dims(x, other), keep=keepdim)
-    return result if other is None else [result, MISSING]
+    if other is None:
+        return result
+    return [result, _place(d, f"arg{fn}", x, other, keepdim) if d.item_is_used(calls[0], 1) else MISSING]
+
+
+@rule("argmax", "argmin")
+def _place_of_extremum(
+    d: Decomposer, calls: Calls, x: Node, dimension: int | None = None, keepdim: bool = False
+) -> Node:
+    return _place(d, calls[0].op.split(".")[1], x, dimension, keepdim)
+
+
+def _place(d: Decomposer, fn: str, x: Node, dimension: int | None, keepdim: bool) -> Node:
+    """Return the first place of an extremum along a dimension, or in the whole tensor. Raise Unsupported."""
+    if not d.build.across or x.dtype != "float32" or x.rank == 0:
+        raise Unsupported("the places of extrema")
+    return d.build.reduce(fn, x, _dims(x, dimension), keep=keepdim)
 
 
 @rule("var", "std", "var_mean")
@@ -154,19 +168,24 @@ def _group_norm(
     eps: float = 1e-5,
     cudnn: bool = True,
 ) -> Node:
-    """Normalise the groups of two-dimensional inputs, which are rows; those of images are a building block's."""
-    if x.rank != 2 or not isinstance(groups, int):
+    """Normalise the groups of two-dimensional inputs, which are rows.
+
+    Those of images are rows with a run for each channel in C++, and a building block in Triton.
+    """
+    images = x.rank > 2 and any(not size.equals(1) for size in x.shape[2:])
+    if (images and not d.build.across) or not isinstance(groups, int):
         raise Unsupported("a group normalisation of images")
     b = d.build
     count = Size.literal(groups, b.one)
     if not x.shape[1].divisible(count):
         raise Unsupported("groups of unequal length")
-    rows = b.reshape(x, (x.shape[0], count, x.shape[1] // count))
-    result = b.norm_layer(rows, 1, None, None, eps, centre=True, dtype=d.dtype(calls))[0]
+    rows = b.reshape(x, (x.shape[0], count, x.shape[1] // count, *(x.shape[2:] if images else ())))
+    column = (count, x.shape[1] // count, *(b.one,) * (rows.rank - 3))
+    result = b.norm_layer(rows, rows.rank - 2, None, None, eps, centre=True, dtype=d.dtype(calls))[0]
     if weight is not None:
-        result = b.pointwise("mul", result, b.reshape(weight, rows.shape[1:]))
+        result = b.pointwise("mul", result, b.reshape(weight, column))
     if bias is not None:
-        result = b.pointwise("add", result, b.reshape(bias, rows.shape[1:]), dtype=d.dtype(calls))
+        result = b.pointwise("add", result, b.reshape(bias, column), dtype=d.dtype(calls))
     return b.reshape(result, x.shape)
 
 

@@ -150,8 +150,8 @@ def test_indices_and_small_whole_numbers_are_fused(formula: str) -> None:
 @pytest.mark.parametrize(
     ("forward", "left"),
     [
-        ("v, i = torch.max(a0, 1)\nreturn v * 2, i", "max"),
-        ("v, i = a0.min(1)\nreturn a0 + v[:, None] * i[:, None]", "min"),
+        ("v, i = torch.max(a0.int(), 1)\nreturn v * 2, i", "max"),
+        ("v, i = a0.int().min(1)\nreturn a0 + v[:, None] * i[:, None]", "min"),
         ("return (a0.to(torch.int32).floor() + 1) * a0", "floor"),  # along a row, C++ has no code for it
         ("return a0[:, :3] * torch.tensor([1.0, 2.0, float('inf')])", "tensor"),
         ("return a0[:, [0, 2, 4]] * 2", "tensor"),
