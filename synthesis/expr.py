@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synthesis.graph.nodes import FLOATS, PLACES, QUANTISED, Node
-from synthesis.graph.sizes import Affine
+from synthesis.graph.sizes import Affine, Size
 
 INNER = "j"
 SEGMENT = "s"
@@ -27,6 +27,7 @@ class Expr:
     """One value. `op` is a pointwise function or one of these:
 
     - load (data: Node, Affine offset, chosen; args: computed indices)
+    - padded (data: Node, Affine offset, positions with the extents that they must be in, value elsewhere)
     - const (data: number, Formula or Size)
     - iota (data: Affine)
     - cat (data: Affine position, bounds)
@@ -82,6 +83,10 @@ class Table:
         full = offset.coefficient(INNER) is not None or any(i.full for i in indices)
         phase = max((i.phase for i in indices), default=0)
         return self._make("load", indices, (node, offset, chosen), kind_of(node.dtype), full, phase, node.name)
+
+    def padded(self, node: Node, offset: Affine, inside: tuple[tuple[Affine, Size], ...], value: float) -> Expr:
+        full = any(a.coefficient(INNER) is not None for a in (offset, *(position for position, _ in inside)))
+        return self._make("padded", (), (node, offset, inside, value), "f", full, 0, f"{node.name}_padded")
 
     def const(self, value: Any, kind: Type) -> Expr:
         return self._make("const", (), value, kind, False, 0, "c")

@@ -156,6 +156,8 @@ class Evaluator:
             return self._reduce(node, index)
         if node.kind == "scan":
             return self._scan(node, index)
+        if node.kind == "pad":
+            return self._padded(node, index)
         raise Unsupported(node.kind)
 
     def _broadcast(self, operand: Node, index: Index) -> Index:
@@ -211,6 +213,17 @@ class Evaluator:
         self.space.extents.setdefault(variable, source.shape[node.data])
         position = Affine.of(self.space.zero, {variable: self.space.one})
         return self.at(source, (*index[: node.data], position, *index[node.data + 1 :]))
+
+    def _padded(self, node: Node, index: Index) -> Expr:
+        """Evaluate what is inside, which has to be in memory, where the index is inside."""
+        source, (before, value) = node.inputs[0], node.data
+        places = tuple(self._loops_only(p).shifted(self.space.zero - b) for p, b in zip(index, before, strict=True))
+        inner = self.at(source, places)
+        if inner.op != "load" or inner.data[2]:
+            raise Cut(source)
+        framed = zip(places, source.shape, node.shape, strict=True)
+        inside = tuple((place, extent) for place, extent, whole in framed if extent != whole)
+        return self.table.padded(inner.data[0], inner.data[1], inside, value)
 
     def _load(self, node: Node, offset: Affine) -> Expr:
         names = [v for v, _ in offset.terms if v in self._chosen]

@@ -59,7 +59,7 @@ class Kernel:
 
     def loads(self) -> list[Node]:
         """Return the tensors that are read, each once."""
-        nodes = {id(e.data[0]): e.data[0] for e in self.exprs() if e.op == "load"}
+        nodes = {id(e.data[0]): e.data[0] for e in self.exprs() if e.op in ("load", "padded")}
         return list(nodes.values())
 
     def symbols(self) -> list[str]:
@@ -109,6 +109,9 @@ def rebuild(
     args = tuple(rebuild(a, table, change, memo, part) for a in value.args)
     if value.op == "load":
         result = table.load(value.data[0], change(value.data[1]), value.data[2], args)
+    elif value.op == "padded":
+        node, offset, inside, filling = value.data
+        result = table.padded(node, change(offset), tuple((change(p), extent) for p, extent in inside), filling)
     elif value.op == "const":
         result = table.const(value.data, value.type)
     elif value.op == "iota":
@@ -176,6 +179,7 @@ def _affines(stores: Sequence[Store], exprs: Sequence[Expr]) -> list[Affine]:
     for expr in exprs:
         data = expr.data if isinstance(expr.data, tuple) else (expr.data,)
         found += [d for d in data if isinstance(d, Affine)]
+        found += [position for position, _ in data[2]] if expr.op == "padded" else []
     return found
 
 

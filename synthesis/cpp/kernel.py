@@ -47,7 +47,7 @@ class CppKernel:
 
 def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
     """Collect the outermost values of earlier passes that `expr` uses in pass `phase`."""
-    if not expr.full or expr.op in ("load", "iota", "const"):
+    if not expr.full or expr.op in ("load", "padded", "iota", "const"):
         return
     if expr.phase < phase:
         found[expr.number] = expr

@@ -40,6 +40,24 @@ INLINE void transpose(const float* from, int64_t step, int64_t rows, int64_t col
     for (int64_t i = 0; i < columns; ++i) to[i * pitch + j] = from[j * step + i];
 }""",
     ),
+    "padded": (
+        ("strided",),
+        """#define NOINLINE __attribute__((noinline))                              // at edges only
+template <class A> INLINE int64_t count_of(A m) { if constexpr (std::is_same_v<A, Tail>) return m.count; else return W; }
+template <class A> static NOINLINE V padded_edge(A m, const float* p, int64_t step, int64_t first, int64_t extent, float value) {
+  V v = splat(value);
+  for (int64_t i = 0; i < count_of(m); ++i)
+    if (first + i * step >= 0 && first + i * step < extent) v[i] = p[i * step];
+  return v;
+}
+// Elements that are `step` apart. The first one is at place `first` of its row; those that are not in [0, extent) are `value`.
+template <class A> INLINE V padded(A m, bool inside, const float* p, int64_t step, int64_t first, int64_t extent, float value) {
+  if (!inside) return splat(value);
+  if (__builtin_expect(first < 0 || first + (count_of(m) - 1) * step >= extent, 0)) return padded_edge(m, p, step, first, extent, value);
+  if (step == 1) return load(m, p);
+  return strided(m, p, step);
+}""",
+    ),
     "sweep_strip": (
         (),
         """INLINE int64_t whole_vectors(int64_t width) { return (width + W - 1) / W * W; }  // STRIP is a multiple of W

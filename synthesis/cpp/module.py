@@ -17,6 +17,7 @@ from synthesis.reference import model_parts
 from synthesis.shares import library_calls, told
 
 SHORT_ROW = 64  # elements
+MANY = 4  # reads of padded tensors
 STREAM_STORES = [0, 1]
 PREFETCH = [0, 512, 2048, 8192]  # bytes
 TILE = [64, 32, 16]  # rows, and their elements
@@ -69,8 +70,13 @@ def _kernels(plan: Plan) -> list[Kernel]:
 
 
 def _unroll(kernels: Sequence[Kernel]) -> list[int]:
-    """Return how many vectors to take at a time, the first guess first: one where rows with reductions are short."""
+    """Return how many vectors to take at a time, the first guess first.
+
+    That is one where rows with reductions are short, and where each takes many instructions.
+    """
     rows = [k for k in kernels if k.in_order]
+    if any(sum(e.op == "padded" for e in k.exprs()) > MANY for k in kernels):
+        return [1, 2, 4]
     short = rows and all(n < SHORT_ROW for kernel in rows for n in kernel.length.values)
     return [1, 4, 2, 8] if short else [4, 1, 2, 8]
 

@@ -147,7 +147,21 @@ template <class T> INLINE void store_int(Tail t, T* p, M v) { for (int i = 0; i 
         ),
         "strided": (
             (),
-            """template <class T> INLINE auto strided(Whole, const T* p, int64_t step) {
+            """#if defined(__AVX512F__) && VECTOR == 16                                // no element behind the last one is read
+INLINE V every_second(const float* p) {
+  const __m512i from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+  return (V)_mm512_permutex2var_ps(_mm512_loadu_ps(p), from, _mm512_loadu_ps(p + 15));
+}
+#elif defined(__AVX2__) && VECTOR == 8
+INLINE V every_second(const float* p) {
+  const __m256 mixed = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 7), 0xd8);
+  return (V)_mm256_permute4x64_pd((__m256d)mixed, 0xd8);
+}
+#else
+INLINE V every_second(const float* p) { V v; for (int i = 0; i < W; ++i) v[i] = p[2 * i]; return v; }
+#endif
+template <class T> INLINE auto strided(Whole, const T* p, int64_t step) {
+  if constexpr (std::is_same_v<T, float>) if (step == 2) return every_second(p);
   std::conditional_t<std::is_same_v<T, float>, V, M> v;
   for (int i = 0; i < W; ++i) v[i] = std::is_same_v<T, bool> ? -int(p[i * step]) : p[i * step];
   return v;

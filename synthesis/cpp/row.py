@@ -141,6 +141,9 @@ class Writer:
     def row_text(self, expr: Expr) -> str:
         if expr.op == "load":
             return self.row_load(expr)
+        if expr.op == "padded":
+            node, offset, _, value = expr.data
+            return f"{self.inside(expr)} ? double({node.name}[{offset.text('/')}]) : {literal(float(value))}"
         if expr.op == "iota":
             return str(expr.data.text("/"))
         if expr.op == "cat":
@@ -194,13 +197,18 @@ class Writer:
     def pointer(self, expr: Expr) -> str:
         """Return the start of the row, or of the strip of rows, that a load reads."""
         if expr.number not in self.pointers:
-            node, offset, chosen = expr.data
-            if chosen:
+            node, offset, chosen = expr.data[:3]
+            if chosen and expr.op == "load":
                 raise Unsupported("a gather along the row in C++")
             name = self.unique_name(f"{node.name}_{self.part}")
             self.emit(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {self.start(offset)};")
             self.pointers[expr.number] = name
         return self.pointers[expr.number]
+
+    def inside(self, expr: Expr) -> str:
+        """Return the condition for a row of a padded tensor to be inside."""
+        rows = [(p.text("/"), n.text("/")) for p, n in expr.data[2] if p.coefficient(INNER) is None]
+        return " && ".join(f"{p} >= 0 && {p} < {n}" for p, n in rows) or "true"
 
     def start(self, offset: Affine) -> str:
         """Return where the first element is."""
@@ -243,7 +251,7 @@ class Writer:
             return
         if expr.number in self.slots and expr.phase < phase:
             return
-        if expr.op == "load":
+        if expr.op in ("load", "padded"):
             self.pointer(expr)
         args = (part_in_segment(expr, segment, bounds),) if expr.op == "cat" else expr.args
         for arg in args:

@@ -21,7 +21,8 @@ from synthesis.kernel import Kernel, Store
 
 FOLDED = 32  # floats that a lane adds up before they are added to its double
 STRIPS = (16, 32, 64, 128, 256, 512, 1024)  # rows
-CACHED_STRIP = 64  # rows: 256 bytes of each line of elements, so that what later passes read again is in the cache
+LEAST_STRIP = 256  # rows: a kilobyte of each line of elements, which processors fetch ahead
+CACHED_BYTES = 1 << 20  # of a strip, where later passes read it again
 KINDS = {"f": "float", "i": "int32_t", "b": "int32_t"}
 
 
@@ -54,7 +55,8 @@ def _adjacent(accesses: list[Affine], variable: str) -> int:
 
 def widths(kernel: Kernel, strips: Strips, threads: int) -> list[int]:
     """Return how many rows a strip may have, the first guess first: as many as the cache and the threads allow."""
-    most = CACHED_STRIP if kernel.passes > 1 else STRIPS[-1]
+    cached = max(LEAST_STRIP, CACHED_BYTES // (4 * max(1, *kernel.length.values)))
+    most = cached if kernel.passes > 1 else STRIPS[-1]
     if threads > 1:
         rows = product((extent for _, extent in kernel.outer), kernel.one)
         most = min(most, max(rows.values) // (2 * threads))
@@ -166,6 +168,9 @@ class StripSweep(Sweep):
 
     def cat(self, expr: Expr) -> str:
         raise Unsupported("a cat in strips of rows")
+
+    def padded(self, expr: Expr) -> str:
+        raise Unsupported("a padded tensor in strips of rows")
 
     def scan(self, expr: Expr, value: str) -> str:
         return f"{self.strip.scans[expr.number]}.next(i, {value})"

@@ -111,6 +111,8 @@ class Sweep:
             return f"load(m, {self.kept_at(slot)})"
         if expr.op == "load":
             return self.load(expr)
+        if expr.op == "padded":
+            return self.padded(expr)
         if expr.op == "cat":
             return self.cat(expr)
         if expr.op == "iota":
@@ -187,6 +189,22 @@ class Sweep:
         piece = "load_bool" if node.dtype == "bool" else "load_int"
         self.writer.pieces.add(piece)
         return f"{piece}(m, {pointer} + j)"
+
+    def padded(self, expr: Expr) -> str:
+        """Load what is inside a padded tensor; the frame's value is elsewhere."""
+        w = self.writer
+        _, offset, positions, value = expr.data
+        along = [(p, extent.text("/")) for p, extent in positions if p.coefficient(INNER) is not None]
+        step = offset.coefficient(INNER) or w.kernel.one - 1
+        if len(along) > 1 or w.joined or any(p.coefficient(INNER) != step for p, _ in along):
+            raise Unsupported("a row through a padded tensor that is not along a dimension")
+        w.pieces.add("padded")
+        first, extent = (
+            (along[0][0].text("/"), along[0][1]) if along else ("0", "std::numeric_limits<int64_t>::max() / 2")
+        )
+        pointer, stride = w.pointers[expr.number], step.text("/")
+        filling = literal(float(value), "f")
+        return f"padded(m, {w.inside(expr)}, {pointer} + j * ({stride}), {stride}, {first}, {extent}, {filling})"
 
 
 def is_dense_float(store: Store) -> bool:

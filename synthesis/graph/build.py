@@ -178,6 +178,15 @@ class Builder:
         shape = (*parts[0].shape[:dimension], total, *parts[0].shape[dimension + 1 :])
         return Node(self.name("cat"), "cat", "", tuple(parts), shape, parts[0].dtype, dimension, origin="cat")
 
+    def pad(self, x: Node, before: Sequence[int], after: Sequence[int], value: float) -> Node:
+        """Return `x` with so many elements of a value around it. Raise Unsupported."""
+        if not self.across or x.dtype != "float32" or min(*before, *after) < 0:
+            raise Unsupported("a frame around a tensor")
+        if not any(before) and not any(after):
+            return x
+        shape = tuple(s + (a + b) for s, a, b in zip(x.shape, before, after, strict=True))
+        return Node(self.name("pad"), "pad", "", (x,), shape, x.dtype, (tuple(before), value), origin=self.origin)
+
     def iota(self, shape: Sequence[Size], dimension: int) -> Node:
         return Node(self.name("iota"), "iota", "", (), tuple(shape), "int64", dimension)
 

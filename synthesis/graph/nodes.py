@@ -19,6 +19,7 @@ Kind = Literal[
     "view",
     "cat",
     "gather",
+    "pad",
     "iota",
     "library",
     "item",
@@ -47,6 +48,7 @@ class Node:
     - view: `fn` "permute" (data: order), "expand", "slice" (data: dimension, start, step, which may be -1), "reshape".
     - cat: along dimension `data`.
     - gather: `inputs[0]` at index `inputs[1]` along dimension `data`.
+    - pad: `inputs[0]` inside a frame; `data` = (how many elements are before it in each dimension, value of the frame).
     - iota: the index along dimension `data` of its own shape.
     - library: aten overload `fn` with `data` = (args, kwargs) holding Nodes, Sizes and plain values.
     - item: number `data` of the list that `inputs[0]`, a library node, returns; or number `data`, a Size, along the

@@ -33,13 +33,6 @@ def _reduction(
     return result
 
 
-@rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
-def _average_of_all(d: Decomposer, calls: Calls, x: Node, sizes: list[Any]) -> Node:
-    if any(size != 1 for size in sizes):
-        raise Unsupported("averages of parts")
-    return d.build.mean(x, list(range(x.rank - len(sizes), x.rank)), keep=True)
-
-
 @rule("max", "min")
 def _extremum(d: Decomposer, calls: Calls, x: Node, other: Any = None, keepdim: bool = False) -> Any:
     fn = calls[0].op.split(".")[1]
