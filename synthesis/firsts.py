@@ -8,6 +8,7 @@ CPU_FIRSTS: tuple[Configuration, ...] = (
     {},
     {"KEEP_IN_OUTPUT": 1},
     {"VECTOR": 16},
+    {"VECTOR": 8},
     {"VECTOR": 16, "UNROLL": 2},
     {"UNROLL": 2},
     {"VECTOR": 16, "STREAM_STORES": 1},

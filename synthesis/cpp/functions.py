@@ -1,7 +1,7 @@
 """The C++ text of functions of vectors: roundings, exponentials, logarithms, sines, the error function.
 
-They are accurate to one or two units in the last place and let NaN and infinities through: polynomials after Cephes (S.
-Moshier: log, tanh, sine, expm1's range) and N. Juffa (erf).
+They are accurate to two units in the last place or so and let NaN and infinities through: polynomials after Cephes (S.
+Moshier: log, sine, expm1's range), N. Juffa (erf) and Eigen (tanh).
 """
 
 # ruff: noqa: E501  the lines of C++ are as long as they are
@@ -170,17 +170,21 @@ INLINE V vexp(V x) {
 }""",
     ),
     "vtanh": (
-        ("vexp", "vabs", "vcopysign", "select"),
-        """INLINE V vtanh(V x) {
-  const V a = vabs(x), z = x * x;
-  V p = splat(-5.70498872745e-3f);
-  p = fma(p, z, 2.06390887954e-2f);
-  p = fma(p, z, -5.37397155531e-2f);
-  p = fma(p, z, 1.33314422036e-1f);
-  p = fma(p, z, -3.33332819422e-1f);
-  const V small = fma(p * z, x, x);
-  const V large = vcopysign(1.0f - 2.0f / (vexp(a + a) + 1.0f), x);
-  return select(a < 0.625f, small, x != x ? x : large);
+        ("vexp", "vabs", "select"),
+        """INLINE V vtanh(V x) {                                                  // 1 from the bound on
+  const V a = bounded(x, -7.99881172f, 7.99881172f), z = a * a;
+  V p = splat(-2.76076847742355e-16f);
+  p = fma(p, z, 2.00018790482477e-13f);
+  p = fma(p, z, -8.60467152213735e-11f);
+  p = fma(p, z, 5.12229709037114e-8f);
+  p = fma(p, z, 1.48572235717979e-5f);
+  p = fma(p, z, 6.37261928875436e-4f);
+  p = fma(p, z, 4.89352455891786e-3f);
+  V q = splat(1.19825839466702e-6f);
+  q = fma(q, z, 1.18534705686654e-4f);
+  q = fma(q, z, 2.26843463243900e-3f);
+  q = fma(q, z, 4.89352518554385e-3f);
+  return select(vabs(x) < 4e-4f, x, a * p / q);
 }""",
     ),
     "verf": (

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from synthesis.cpp.kernel import CppKernel, write_kernel
 from synthesis.cpp.prelude import prelude
 from synthesis.cpp.processor import Processor
+from synthesis.expr import COSTLY
 from synthesis.graph.nodes import Node, Program
 from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel
@@ -50,7 +51,8 @@ def write_module(
             host.call(step)
     host.results()
     rows = [s for s, k in zip(_kernels(plan), kernels, strict=True) if not k.widths]
-    tunables = {"VECTOR": processor.vectors, "UNROLL": _unroll(rows), "STREAM_STORES": STREAM_STORES}
+    costly = any(e.op in COSTLY for k in _kernels(plan) for e in k.exprs())
+    tunables = {"VECTOR": processor.vectors(costly=costly), "UNROLL": _unroll(rows), "STREAM_STORES": STREAM_STORES}
     if any("load_ahead" in k.pieces for k in kernels):
         tunables["PREFETCH"] = PREFETCH
     if any(k.kept for k in kernels):

@@ -18,10 +18,12 @@ class Processor:
         """Return the Processor with these flags, as /proc/cpuinfo lists them."""
         return cls(threads, wide="avx512f" in flags)
 
-    @property
-    def vectors(self) -> list[int]:
-        """Floats in a vector, the first guess first. Compilers take wider ones apart: that takes ten times as long."""
-        return [8, 16, 4] if self.wide else [8, 4]
+    def vectors(self, *, costly: bool) -> list[int]:
+        """Return numbers of floats in a vector, the first guess first: the widest where exponentials and the like take
+        the time. Compilers take wider ones than the processor's apart: that takes ten times as long."""
+        if not self.wide:
+            return [8, 4]
+        return [16, 8, 4] if costly else [8, 16, 4]
 
     @property
     def sums(self) -> int:

@@ -97,6 +97,44 @@ def _cosine(d: Decomposer, calls: Calls, x: Node, y: Node, dimension: int = 1, e
     return product
 
 
+@rule("pairwise_distance")
+def _pairwise(
+    d: Decomposer, calls: Calls, x: Node, y: Node, order: float = 2, eps: float = 1e-6, keepdim: bool = False
+) -> Node:
+    return _distance(d, x, y, order, eps, d.dtype(calls), keep=keepdim)
+
+
+def _distance(d: Decomposer, x: Node, y: Node, order: float, eps: float, dtype: str, *, keep: bool = False) -> Node:
+    b = d.build
+    apart = b.pointwise("add", b.pointwise("sub", x, y), eps)
+    if order not in (1, 2):
+        raise Unsupported("this norm")
+    terms = b.pointwise("abs", apart) if order == 1 else b.pointwise("mul", apart, apart)
+    total = b.reduce("sum", terms, [-1], keep=keep)
+    return total if order == 1 else b.pointwise("sqrt", total, dtype=dtype)
+
+
+@rule("triplet_margin_loss")
+def _triplet(
+    d: Decomposer,
+    calls: Calls,
+    anchor: Node,
+    positive: Node,
+    negative: Node,
+    margin: float = 1.0,
+    order: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: int = 1,
+) -> Node:
+    b, dtype = d.build, d.dtype(calls)
+    near, far = (_distance(d, anchor, other, order, eps, dtype) for other in (positive, negative))
+    if swap:
+        far = b.pointwise("minimum", far, _distance(d, positive, negative, order, eps, dtype))
+    terms = b.pointwise("maximum", b.pointwise("sub", b.pointwise("add", near, margin), far), 0.0)
+    return _total(d, terms, reduction, dtype)
+
+
 @rule("cross_entropy_loss")
 def _cross_entropy(
     d: Decomposer,

@@ -127,8 +127,12 @@ def _real(d: Decomposer, value: Operand) -> Operand:
 def _pow(d: Decomposer, calls: Calls, a: Operand, b: Operand) -> Node:
     dtype = d.dtype(calls)
     build = d.build
-    if dtype not in FLOATS or not isinstance(a, Node) or isinstance(b, Node | Size):
-        raise Unsupported("a power with a tensor exponent")
+    if dtype not in FLOATS or isinstance(a, Size) or isinstance(b, Size):
+        raise Unsupported("a power of integers")
+    if not isinstance(a, Node) or isinstance(b, Node):
+        if not build.across:
+            raise Unsupported("a power with a tensor exponent")
+        return build.pointwise("pow", _real(d, a), _real(d, b), dtype=dtype)
     if b in (1, 2, 3, 4):
         square = build.pointwise("mul", a, a)
         return {

@@ -51,6 +51,8 @@ TWO_INPUTS = [
     ("x + y * 2", X, Y), ("x * y", X, COLUMNS), ("x * y + x", X, ROWS), ("torch.softmax(x + y, -1)", X, COLUMNS),
     ("F.mse_loss(x, y), F.smooth_l1_loss(x, y, beta=0.5), F.huber_loss(x, y, delta=2.0), F.l1_loss(x, y, reduction='sum')", X, Y),
     ("F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), F.binary_cross_entropy_with_logits(x, y.sigmoid(), reduction='none')", X, Y),
+    ("F.triplet_margin_loss(x, y, x * y), F.triplet_margin_loss(x, y, y + 1, swap=True, reduction='none'), F.pairwise_distance(x, y, 1)", X, Y),
+    ("x.abs() ** y, torch.pow(1.5, x), torch.pow(x, y.int())", X, Y),
     ("F.kl_div(x, y.relu(), reduction='sum'), F.kl_div(x, y, reduction='none', log_target=True)", X, Y),
     ("F.cosine_similarity(x, y, dim=1), F.glu(torch.cat([x, y], 1), 1), F.adaptive_avg_pool1d(x[None], 1)", X, Y),
     ("torch.where(y > 0, x, y)", X, Y), ("(x + y, F.layer_norm(x + y, x.shape[-1:]))", X, Y),
