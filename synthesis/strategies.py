@@ -102,7 +102,7 @@ def _written(ways: Sequence[Strategy], graphs: Mapping[str, Graph]) -> list[tupl
 def _operations(graphs: Mapping[str, Graph]) -> Iterator[frozenset[str]]:
     """Yield the operations that are fused, each alone."""
     try:
-        fused = list(dict.fromkeys(read_program(graphs).fused))
+        fused = list(dict.fromkeys(read_program(graphs, across=True).fused))
     except Unsupported:
         return
     yield from (frozenset({name}) for name in fused)

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 
 from synthesis.cpp.jam import is_product
-from synthesis.cpp.row import TYPES, Slot, Writer
+from synthesis.cpp.row import TYPES, Slot, Writer, literal
 from synthesis.cpp.scans import goes_back, operation
-from synthesis.cpp.sweep import Pass, Sweep
+from synthesis.cpp.sweep import UNBOUNDED, Pass, Sweep
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import PLACES
@@ -38,7 +38,7 @@ def find_strips(kernel: Kernel) -> Strips | None:
     """Return the loop over rows that are side by side: all stores of elements and most loads are along it."""
     if not kernel.outer or not kernel.in_order or kernel.runs:
         return None
-    loads = [e.data[1] for e in kernel.exprs() if e.op == "load" and e.full]
+    loads = [e.data[1] for e in kernel.exprs() if e.op in ("load", "padded") and e.full]
     stores = [s.offset for s in kernel.stores if s.full]
     of_rows = [a for a in loads if any(a.coefficient(v) is not None for v, _ in kernel.outer)]
     lane = max(reversed(kernel.outer), key=lambda loop: _adjacent([*loads, *stores], loop[0]))
@@ -170,7 +170,19 @@ class StripSweep(Sweep):
         raise Unsupported("a cat in strips of rows")
 
     def padded(self, expr: Expr) -> str:
-        raise Unsupported("a padded tensor in strips of rows")
+        w = self.strip
+        _, offset, positions, value = expr.data
+        step = offset.coefficient(w.lane) or w.kernel.one - 1
+        across = [(p, extent) for p, extent in positions if p.coefficient(w.lane) is not None]
+        if len(across) > 1 or any(p.coefficient(w.lane) != step for p, _ in across):
+            raise Unsupported("a row through a padded tensor that is not along a dimension")
+        w.pieces.add("padded")
+        texts = {p: f"{w.place(p)} + {w.start(p)}" for p, _ in positions}
+        others = [(texts[p], extent.text("/")) for p, extent in positions if (p, extent) not in across]
+        inside = " && ".join(f"{text} >= 0 && {text} < {extent}" for text, extent in others) or "true"
+        first, extent = (texts[across[0][0]], across[0][1].text("/")) if across else ("0", UNBOUNDED)
+        place = f"{w.pointers[expr.number]} + {w.place(offset)}"
+        return f"padded(m, {inside}, {place}, {step.text('/')}, {first}, {extent}, {literal(float(value), 'f')})"
 
     def scan(self, expr: Expr, value: str) -> str:
         return f"{self.strip.scans[expr.number]}.next(i, {value})"

@@ -46,6 +46,7 @@ CHOICES = {  # of integers
     "abs": "select({0} < 0, -{0}, {0})",
 }
 CHUNK = 8192
+UNBOUNDED = "std::numeric_limits<int64_t>::max() / 2"
 
 
 @dataclass(slots=True)
@@ -199,9 +200,7 @@ class Sweep:
         if len(along) > 1 or w.joined or any(p.coefficient(INNER) != step for p, _ in along):
             raise Unsupported("a row through a padded tensor that is not along a dimension")
         w.pieces.add("padded")
-        first, extent = (
-            (along[0][0].text("/"), along[0][1]) if along else ("0", "std::numeric_limits<int64_t>::max() / 2")
-        )
+        first, extent = (along[0][0].text("/"), along[0][1]) if along else ("0", UNBOUNDED)
         pointer, stride = w.pointers[expr.number], step.text("/")
         filling = literal(float(value), "f")
         return f"padded(m, {w.inside(expr)}, {pointer} + j * ({stride}), {stride}, {first}, {extent}, {filling})"

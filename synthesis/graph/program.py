@@ -10,9 +10,11 @@ from synthesis.graph.nodes import Program
 from synthesis.rules import RULES
 
 ACROSS = "reductions over other dimensions than the last"
+WINDOWS = frozenset(f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3)) | {"pad", "constant_pad_nd"}
 # Rules to leave out, step by step, where no kernel can be written with them: their operations stay library calls.
 EXCLUDED_RULES: tuple[frozenset[str], ...] = (
     frozenset(),
+    WINDOWS,
     frozenset({ACROSS}),
     frozenset({"cat", "concat", "stack"}),
     frozenset({"cat", "concat", "stack", "gather", "cross_entropy_loss", "arange", "tril", "triu", ACROSS}),

@@ -33,7 +33,7 @@ POOLS = [
     "F.max_pool2d(x, 2), F.avg_pool2d(x, 2)", "F.max_pool2d(x, 3, 2, 1)", "F.max_pool2d(x, (4, 3), 1, (1, 0)) * 2", "F.avg_pool2d(x, 3, 1, 1).relu()",
     "F.max_pool1d(x.flatten(0, 1), 4, 1, 2).exp()", "F.avg_pool1d(x[:, 0], 3)", "F.max_pool2d(x.relu() + 1, 2, 3, 1, 2)",
     "F.avg_pool2d(x, 2, divisor_override=3)", "F.avg_pool3d(x[:, None], (1, 3, 3), 2, (0, 1, 1)) + 1", "F.max_pool3d(x[:, None], (2, 1, 2), 2, (1, 0, 1))",
-    "F.max_pool2d(x, 2).sum(-1), F.pad(F.avg_pool2d(x, 2), (1, 1))",
+    "F.max_pool2d(x, 2).sum(-1), F.pad(F.avg_pool2d(x, 2), (1, 1))", "torch.softmax(F.max_pool2d(x, 3, 1, 1), 1)", "F.pad(x, (1, 0, 1, 1)).sum(2)", "F.avg_pool2d(x, 3, 2, 1).amax(1)",
 ]  # fmt: skip
 FRAMES = ["F.pad(x, (1, 2, 0, 3)) * 2", "F.pad(x, (3, 0), value=1.5)", "F.pad(x, (0, 0, 1, 1, 2, 0)) - 1", "F.pad(x.sin(), (1, 1)).sum(3), F.pad(x, (0, 1)) + F.pad(x, (1, 0))"]  # fmt: skip
 SPECIAL = "F.max_pool2d(x, 3, 1, 1), F.avg_pool2d(x, 2, 2, 1), F.max_pool2d(x, 2)"
