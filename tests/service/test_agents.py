@@ -205,8 +205,6 @@ def test_a_run_that_ended_by_its_budget_without_a_kernel_may_get_more() -> None:
 
 
 def test_refusals_say_what_to_do(service: Service) -> None:
-    run = service.world.start()
-
     async def session() -> None:
         async with service.client("http", service.key("read")) as client:
             words = await refused(client, "submit_problem", name="x", source=PROBLEM)
@@ -214,11 +212,13 @@ def test_refusals_say_what_to_do(service: Service) -> None:
             assert "Ask a manager" in words
             assert "describe_problem" in await refused(client, "run_state", run_id="run_none")
             assert "exactly one" in await refused(client, "best_kernel")
-            assert "has passed yet" in await refused(client, "best_kernel", run_id=run.id)
             assert "wait_s" in await refused(client, "run_state", run_id="run_none", wait_s=1000)
         async with service.client("http", service.key("submit")) as client:
-            await ask(client, "stop_run", run_id=run.id)
-            assert "it has ended. No kernel passed" in await refused(client, "best_kernel", run_id=run.id)
+            stored = await ask(client, "submit_problem", name="fresh", source=f"{PROBLEM}# without a champion\n")
+            run = await ask(client, "start_run", problem_id=stored["problem_id"], candidates=1)
+            assert "has passed yet" in await refused(client, "best_kernel", run_id=run["run_id"])
+            await ask(client, "stop_run", run_id=run["run_id"])
+            assert "it has ended. No kernel passed" in await refused(client, "best_kernel", run_id=run["run_id"])
             words = await refused(client, "submit_problem", name="x", source="x = 1\nclass Model(: pass\n")
             assert "The line is 2 of the source." in words
             words = await refused(client, "start_run", problem_id="prob_none", proposers=["nobody"])
