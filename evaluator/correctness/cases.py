@@ -143,6 +143,8 @@ class _CaseMaker:
         extremes = perturbations.extremes(draws)
         if extremes is not None:
             named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
+        shared = single_inputs.with_shared_rows(tensors, kept, self.generator) if first else None
+        named += [("rows of one input in another", shared)] if shared is not None else []
         if first and values.NOT_FINITE not in left_out:
             named += single_inputs.single_input_changes(tensors, kept, self.generator)
         for name, change in (

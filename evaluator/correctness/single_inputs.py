@@ -1,12 +1,13 @@
-"""Special values in one input alone, or in the same places of several inputs.
+"""Special values in one input alone, in the same places of several inputs, or rows that two inputs share.
 
 With NaN in every input at once whole results are NaN, and so are they with NaN in a scale or a temperature: a kernel
 that loses a NaN of one input is not found. Infinities in different places never meet, so their difference is not
-tested.
+tested. Rows that are drawn are never those of another input: a distance of nearly nothing is not tested.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -17,7 +18,7 @@ from evaluator.inputs import structure, values
 _MOST = 4  # inputs that get NaN alone
 _FEW = 8  # NaN: in a row that is nearly all NaN, nothing is left to compare
 MEETING_INFINITIES = "infinities that meet"
-_MEETINGS = 16
+_MEETINGS, _SHARED = 16, 4
 
 
 def single_input_changes(
@@ -35,6 +36,35 @@ def single_input_changes(
     ]
     met = _with_meeting_infinities(tensors, structures, places, generator)
     return [*made, (MEETING_INFINITIES, met)] if met is not None else made
+
+
+def with_shared_rows(
+    tensors: values.Tensors, structures: Sequence[structure.Structure], generator: torch.Generator
+) -> values.Tensors | None:
+    """Return inputs with some rows of one in the place of other rows of another, as many as a quarter; None where no
+    two floating inputs have rows of one length and type."""
+    able = [
+        place
+        for place, tensor in enumerate(tensors)
+        if tensor.is_floating_point() and tensor.ndim > 1 and tensor.numel() and not structures[place]
+    ]
+    pairs = [
+        (one, other)
+        for one, other in itertools.combinations(able, 2)
+        if tensors[one].shape[-1] == tensors[other].shape[-1] and tensors[one].dtype is tensors[other].dtype
+    ]
+    if not pairs:
+        return None
+    one, other = pairs[0]
+    rows, changed = (
+        values.workable(tensors[place]).reshape(-1, tensors[place].shape[-1]).clone() for place in (one, other)
+    )
+    count = max(1, len(changed) // _SHARED)
+    source = torch.randint(len(rows), (count,), generator=generator, device=generator.device)
+    target = torch.randint(len(changed), (count,), generator=generator, device=generator.device)
+    changed[target.to(rows.device)] = rows[source.to(rows.device)]
+    made = values.copy_laid_out(tensors[other], changed.reshape(tensors[other].shape))
+    return tuple(made if at == other else tensor for at, tensor in enumerate(tensors))
 
 
 def _with_nan(

@@ -33,6 +33,18 @@ def test_infinities_of_either_sign_meet() -> None:
     assert bool(third.isfinite().all())
 
 
+def test_two_inputs_share_rows_of_one_length() -> None:
+    tensors = torch.randn(40), torch.randn(9, 8), torch.randn(5, 8, 8), torch.randn(9, 3)
+    plain = [Structure() for _ in tensors]
+    made = single_inputs.with_shared_rows(tensors, plain, torch.Generator().manual_seed(3))
+    assert made is not None
+    assert [one is other for one, other in zip(made, tensors, strict=True)] == [True, True, False, True]
+    found = (made[2].reshape(-1, 1, 8) == tensors[1]).all(-1)
+    assert 5 <= int(found.any(-1).sum()) <= 10
+    symmetric = [Structure(), Structure(), Structure(symmetric=True), Structure()]
+    assert single_inputs.with_shared_rows(tensors, symmetric, torch.Generator()) is None
+
+
 def test_of_a_single_input_nothing_is_singled_out_and_numbers_in_order_stay_finite() -> None:
     assert _made(torch.randn(4, 8), torch.arange(4)) == {}
     two = torch.randn(4, 8).sort(-1).values, torch.randn(4, 8)
