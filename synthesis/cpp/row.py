@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from synthesis.cpp.cat import part_in_segment
@@ -142,8 +143,9 @@ class Writer:
         if expr.op == "load":
             return self.row_load(expr)
         if expr.op == "padded":
-            node, offset, _, value = expr.data
-            return f"{self.inside(expr)} ? double({node.name}[{offset.text('/')}]) : {literal(float(value))}"
+            node, offset, positions, value = expr.data
+            inside = is_inside((p.text("/"), n) for p, n in positions)
+            return f"{inside} ? double({node.name}[{offset.text('/')}]) : {literal(float(value))}"
         if expr.op == "iota":
             return str(expr.data.text("/"))
         if expr.op == "cat":
@@ -205,11 +207,6 @@ class Writer:
             self.pointers[expr.number] = name
         return self.pointers[expr.number]
 
-    def inside(self, expr: Expr) -> str:
-        """Return the condition for a row of a padded tensor to be inside."""
-        rows = [(p.text("/"), n.text("/")) for p, n in expr.data[2] if p.coefficient(INNER) is None]
-        return " && ".join(f"{p} >= 0 && {p} < {n}" for p, n in rows) or "true"
-
     def start(self, offset: Affine) -> str:
         """Return where the first element is."""
         return self.rest(offset).text("/")
@@ -265,6 +262,11 @@ class Writer:
         self.pieces.add("Scan")
         kind = f"Scan<{operation(expr.data)}, {'true' if is_back(expr) else 'false'}>"
         self.emit(f"{kind} {self.scans[expr.number]};")
+
+
+def is_inside(positions: Iterable[tuple[str, Size]]) -> str:
+    """Return the condition for positions in a padded tensor to be within their extents."""
+    return " && ".join(f"{place} >= 0 && {place} < {extent.text('/')}" for place, extent in positions) or "true"
 
 
 def literal(value: float, suffix: str = "") -> str:

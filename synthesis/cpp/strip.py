@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 
 from synthesis.cpp.jam import is_product
-from synthesis.cpp.row import TYPES, Slot, Writer, literal
+from synthesis.cpp.row import TYPES, Slot, Writer
 from synthesis.cpp.scans import goes_back, operation
-from synthesis.cpp.sweep import UNBOUNDED, Pass, Sweep
+from synthesis.cpp.sweep import Pass, Sweep
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import PLACES
@@ -169,27 +169,22 @@ class StripSweep(Sweep):
     def cat(self, expr: Expr) -> str:
         raise Unsupported("a cat in strips of rows")
 
-    def padded(self, expr: Expr) -> str:
-        w = self.strip
-        _, offset, positions, value = expr.data
-        step = offset.coefficient(w.lane) or w.kernel.one - 1
-        across = [(p, extent) for p, extent in positions if p.coefficient(w.lane) is not None]
-        if len(across) > 1 or any(p.coefficient(w.lane) != step for p, _ in across):
-            raise Unsupported("a row through a padded tensor that is not along a dimension")
-        w.pieces.add("padded")
-        texts = {p: f"{w.place(p)} + {w.start(p)}" for p, _ in positions}
-        others = [(texts[p], extent.text("/")) for p, extent in positions if (p, extent) not in across]
-        inside = " && ".join(f"{text} >= 0 && {text} < {extent}" for text, extent in others) or "true"
-        first, extent = (texts[across[0][0]], across[0][1].text("/")) if across else ("0", UNBOUNDED)
-        place = f"{w.pointers[expr.number]} + {w.place(offset)}"
-        return f"padded(m, {inside}, {place}, {step.text('/')}, {first}, {extent}, {literal(float(value), 'f')})"
+    @property
+    def lane(self) -> str:
+        return self.strip.lane
+
+    def place(self, offset: Affine) -> str:
+        return self.strip.place(offset)
+
+    def position(self, offset: Affine) -> str:
+        return f"{self.strip.place(offset)} + {self.strip.start(offset)}"
 
     def scan(self, expr: Expr, value: str) -> str:
         return f"{self.strip.scans[expr.number]}.next(i, {value})"
 
     def iota(self, expr: Expr) -> str:
         w = self.strip
-        across, number = expr.data.coefficient(w.lane), f"int32_t({w.place(expr.data)} + {w.start(expr.data)})"
+        across, number = expr.data.coefficient(w.lane), f"int32_t({self.position(expr.data)})"
         if across is None:
             return f"M{{}} + {number}"
         w.pieces.add("iota")

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from synthesis.cpp.cat import part_in_segment
 from synthesis.cpp.jam import is_product
-from synthesis.cpp.row import INFIX, Slot, Writer, literal
+from synthesis.cpp.row import INFIX, Slot, Writer, is_inside, literal
 from synthesis.cpp.scans import goes_back
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import PLACES
-from synthesis.graph.sizes import Size
+from synthesis.graph.sizes import Affine, Size
 from synthesis.kernel import Store
 
 VECTOR_CALLS = {
@@ -193,17 +193,30 @@ class Sweep:
 
     def padded(self, expr: Expr) -> str:
         """Load what is inside a padded tensor; the frame's value is elsewhere."""
-        w = self.writer
+        w, lane = self.writer, self.lane
         _, offset, positions, value = expr.data
-        along = [(p, extent.text("/")) for p, extent in positions if p.coefficient(INNER) is not None]
-        step = offset.coefficient(INNER) or w.kernel.one - 1
-        if len(along) > 1 or w.joined or any(p.coefficient(INNER) != step for p, _ in along):
+        step = offset.coefficient(lane) or w.kernel.one - 1
+        along = [(p, extent) for p, extent in positions if p.coefficient(lane) is not None]
+        if len(along) > 1 or w.joined or any(p.coefficient(lane) != step for p, _ in along):
             raise Unsupported("a row through a padded tensor that is not along a dimension")
         w.pieces.add("padded")
-        first, extent = (along[0][0].text("/"), along[0][1]) if along else ("0", UNBOUNDED)
-        pointer, stride = w.pointers[expr.number], step.text("/")
-        filling = literal(float(value), "f")
-        return f"padded(m, {w.inside(expr)}, {pointer} + j * ({stride}), {stride}, {first}, {extent}, {filling})"
+        inside = is_inside((self.position(p), extent) for p, extent in positions if p.coefficient(lane) is None)
+        first, extent = (self.position(along[0][0]), along[0][1].text("/")) if along else ("0", UNBOUNDED)
+        place, filling = f"{w.pointers[expr.number]} + {self.place(offset)}", literal(float(value), "f")
+        return f"padded(m, {inside}, {place}, {step.text('/')}, {first}, {extent}, {filling})"
+
+    @property
+    def lane(self) -> str:
+        """The variable that differs between the lanes of a vector."""
+        return INNER
+
+    def place(self, offset: Affine) -> str:
+        """Return where a vector begins in the part that a sweep goes over."""
+        return f"j * ({(offset.coefficient(INNER) or self.writer.kernel.one - 1).text('/')})"
+
+    def position(self, offset: Affine) -> str:
+        """Return where the first lane of a vector is."""
+        return offset.text("/")
 
 
 def is_dense_float(store: Store) -> bool:
