@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -97,6 +98,7 @@ class Subject:
         self.yield_device: Callable[[], None] = lambda: None  # called before long work (`DeviceSharing`)
         self.selects: bool | None = None  # whether a reference uses any of SELECTION_OPERATIONS; None: not known yet
         self.left_out: Collection[str] = ()  # cases that a reference does not survive (`sizes.LeftOut`)
+        self.value_sets: Counter[str] = Counter()  # of a reference: turns of each at varied sizes (`values.in_turn`)
         self.dimensions: Mapping[str, int] | None = None  # of a reference (`oracle.dimensions`); None: not known yet
         self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made, or kept
         self.positive_buffers: set[str] | None = None  # of a reference: values below zero make NaN; None: not known yet

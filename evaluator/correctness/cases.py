@@ -136,7 +136,7 @@ class _CaseMaker:
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
-        sets = self._within_memory(values.usable_sets(self._sets(first=first), left_out, tensors), tensors)
+        sets = self._within_memory(self._usable(self._sets(first=first), tensors), tensors)
         named += [(s.name, structure.apply_values(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
             return named
@@ -223,6 +223,15 @@ class _CaseMaker:
 
     def _unusable(self, why: str) -> NoReturn:
         raise Rejection(Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"on {self.sizes.label} {why}")
+
+    def _usable(self, sets: Sequence[values.ValueSet], tensors: values.Tensors) -> list[values.ValueSet]:
+        """Return the sets that suit the inputs, and one more in turn at varied sizes."""
+        left_out = self.reference.left_out
+        usable = values.usable_sets(sets, left_out, tensors)
+        if self.sizes.adversarial or self.sizes.layout:
+            return usable
+        others = [one for one in values.usable_sets(values.ADVERSARIAL, left_out, tensors) if one not in usable]
+        return [*usable, *values.in_turn(others, self.reference.value_sets, self.generator)]
 
     def _sets(self, *, first: bool) -> Sequence[values.ValueSet]:
         if self.sizes.layout:

@@ -8,6 +8,7 @@ those that it always makes alike.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -360,7 +361,7 @@ NEARLY_ZERO = frozenset((TINY.name, DENORMAL.name))  # a softmax of such scores 
 # A careless kernel reads zeros beyond an edge: they are large compared with values far below zero, and significant
 # compared with small ones.
 AT_EDGES = (BELOW, SMALL)
-# At sizes of no Workload a kernel may take another, less careful branch.
+# At sizes of no Workload a kernel may take another, less careful branch. One more set is added there in turn.
 AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
 # Sets among timed calls: none that a processor computes more slowly than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
@@ -385,6 +386,16 @@ def usable_sets(
     axes = max((tensor.ndim for tensor in tensors if tensor.is_floating_point()), default=0)
     able = [kind for kind in kinds if kind.least_axes <= axes]
     return [kind for kind in able if NOT_FINITE not in left_out or kind not in _NOT_FINITE_SETS]
+
+
+def in_turn(kinds: Sequence[ValueSet], turns: Counter[str], generator: torch.Generator) -> list[ValueSet]:
+    """Return the value set that had the fewest turns, a random one of several, and count its turn. The list is empty
+    if `kinds` is."""
+    if not kinds:
+        return []
+    picked = min(shuffled(kinds, generator), key=lambda kind: turns[kind.name])
+    turns[picked.name] += 1
+    return [picked]
 
 
 def holds_uninitialised_memory(tensor: torch.Tensor) -> bool:

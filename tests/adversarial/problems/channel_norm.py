@@ -6,8 +6,8 @@ WORKLOADS = [
     {"name": "small", "batch": 4, "channels": 8, "side": 16, "device": "cpu"},
     {"name": "more", "batch": 3, "channels": 12, "side": 24, "device": "cpu"},
     {"name": "odd", "batch": 5, "channels": 7, "side": 19, "device": "cpu", "held_out": True},
-    {"name": "large", "batch": 16, "channels": 64, "side": 56, "device": "cuda"},
-    {"name": "ragged", "batch": 7, "channels": 33, "side": 37, "device": "cuda", "held_out": True},
+    {"name": "large", "batch": 4, "channels": 256, "side": 16, "device": "cuda"},
+    {"name": "ragged", "batch": 7, "channels": 33, "side": 13, "device": "cuda", "held_out": True},
 ]
 
 

@@ -56,6 +56,21 @@ def make(task: Problem, reference: Subject, generator: torch.Generator) -> Prepa
     return found
 
 
+def test_varied_sizes_take_turns_with_all_kinds_of_values(judge: Judge) -> None:
+    task, generator = problem(), torch.Generator().manual_seed(3)
+    usual = {kind.name for kind in values.AT_OTHER_SIZES}
+    seen = []
+    with judge.session.references.lend(task) as reference:
+        for rows in range(3, 7):
+            varied = Sizes(f"rows={rows}", {**task.workloads[0].sizes, "rows": rows}, adversarial=False)
+            found = prepare_cases(task, reference, varied, generator, first=False)
+            assert found is not None
+            seen += [{case.name for case in found.cases} & {kind.name for kind in values.ADVERSARIAL}]
+    assert all(usual <= names for names in seen)
+    extra = [names - usual for names in seen]
+    assert sum(map(len, extra)) == len(set().union(*extra)) >= 2  # values at which nothing is informative are left out
+
+
 def test_what_is_kept_comes_with_its_parameters_in_a_new_order(judge: Judge) -> None:
     task, kept = problem(), CaseCache(256 << 20)
     generator = torch.Generator().manual_seed(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -245,6 +246,13 @@ def test_columns_and_channels_unlike_each_other_keep_their_own_digits() -> None:
     wanted = [values.UNLIKE_COLUMNS, values.UNLIKE_CHANNELS]
     assert values.usable_sets(wanted, (), [image]) == wanted
     assert values.usable_sets(wanted, (), [image[0, 0]]) == wanted[:1]
+
+
+def test_every_value_set_has_a_turn_before_one_has_two() -> None:
+    kinds, turns, draw = values.ADVERSARIAL[:5], Counter[str](), generator()
+    taken = [values.in_turn(kinds, turns, draw)[0] for _ in range(2 * len(kinds))]
+    assert set(taken[: len(kinds)]) == set(taken[len(kinds) :]) == set(kinds)
+    assert values.in_turn((), turns, draw) == []
 
 
 def test_images_get_no_large_end() -> None:
