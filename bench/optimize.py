@@ -50,6 +50,7 @@ def optimise(problem: Path, device: str, seconds: float, folder: Path) -> dict[s
     return {
         "problem": problem.stem,
         "exit_code": done.returncode,
+        "run_id": run["id"],
         "end_reason": run["end_reason"],
         "message": run["message"],
         "champion": found["improved"],

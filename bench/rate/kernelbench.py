@@ -40,7 +40,7 @@ def _ready() -> None:
 
 
 def evaluate(problem: str, source: str, backend: str, folder: str, device: str, trials: int) -> dict[str, Any]:
-    """Return KernelBench's result for one file: compiled, right, time."""
+    """Return KernelBench's result for one file: compiled, right, and its times in ms (-1 where it took none)."""
     _ready()
     import torch  # noqa: PLC0415  in the spawned process, whose time counts
     from kernelbench.eval import eval_kernel_against_ref  # noqa: PLC0415
@@ -59,4 +59,6 @@ def evaluate(problem: str, source: str, backend: str, folder: str, device: str, 
     return {
         "outcome": f"compiled {found.compiled}, correct {found.correctness}, {found.runtime} ms {why or ''}",
         "passed": bool(found.correctness),
+        "kernel_ms": float(found.runtime),
+        "reference_ms": float(found.ref_runtime),
     }
