@@ -76,6 +76,11 @@ def describe(
         "judged": sum(on_device.values()),
         "judged_a_minute": round(60 * sum(on_device.values()) / search_s, 2) if search_s else None,
         "ended": dict(ended.most_common()),
+        "refused": [
+            _refusal(one)
+            for one in evaluations
+            if one["kind"] == "judge" and one["state"] == "settled" and one["verdict"] != "PASSED"
+        ],
         "held": {
             **{kind: _held([job for job in jobs if job["kind"] == kind], began, last) for kind in DEVICE_KINDS},
             "judging": _held([job for job in jobs if job["kind"] in ("judge", "confirm")], began, last),
@@ -120,6 +125,13 @@ def how_ended(evaluation: Mapping[str, Any]) -> str:
 def _ratio(body: Mapping[str, Any]) -> dict[str, Any] | None:
     ratios: Iterable[dict[str, Any]] = body.get("speedups") or ()
     return next((r for r in ratios if r["against"] == "fastest" and r["workload"] is None), None)
+
+
+def _refusal(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return why a judgement ended without a time: a synthesised kernel that is refused is a fault of ours."""
+    evidence = (evaluation["body"] or {}).get("evidence") or {}
+    found = {name: evidence[name] for name in ("check", "excess_us", "error", "log") if name in evidence}
+    return {"verdict": evaluation["verdict"], "reason": evaluation["reason"], **found}
 
 
 def _confirmation(evaluation: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,12 +67,14 @@ def test_a_run_is_described_from_its_post() -> None:
         _job("confirm", "e3", 45, 69), _job("judge", "e4", 69, None),
     ]  # fmt: skip
     slow = _evaluation("e2", "judge", 40, 0.5)
-    refused = {**_evaluation("e5", "judge", 30, 1.0), "verdict": "BUILD_ERROR", "stage": "build", "body": {}}
+    refused = {**_evaluation("e5", "judge", 30, 1.0), "verdict": "BUILD_ERROR", "stage": "build", "reason": "no"}
+    refused["body"] = {"evidence": {"check": "driver", "samples": [1]}}
     confirmed = _evaluation(
         "e3", "confirm", 69, 1.4, evidence={"promote": True, "confirm": {"bound": 1.3}, "seconds": {"check": 3}}
     )
     found = describe(run, events, jobs, [_evaluation("e1", "judge", 20, 1.1), slow, refused, confirmed])
     assert (found["first_verdict_s"], found["search_s"], found["total_s"]) == (20, 60, 70)
+    assert found["refused"] == [{"verdict": "BUILD_ERROR", "reason": "no", "check": "driver"}]
     assert (found["judged"], found["judged_a_minute"]) == (2, 2.0)
     assert found["ended"] == {"PASSED, faster": 1, "PASSED, slower": 1, "BUILD_ERROR (build)": 1}
     assert found["held"]["judge"] == pytest.approx((28 + 1) / 60, abs=1e-3), "claims that overlap count once"
