@@ -15,7 +15,7 @@ from db.clock import now
 from db.ids import new_id
 from db.queues import BUILD, BUILD_CUDA, CONTROL, PROPOSE, JobKind, Nudge
 from db.repositories.work.jobs import job_of
-from db.tables.core import AdmissionRow, BaselineRow, RunRow
+from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from db.tables.queue import ALIVE, JobRow
 from db.transitions.access.projects import spent
 from db.transitions.admission import ATTEMPTS
@@ -116,8 +116,8 @@ def _takes(dialect: str) -> list[Executable]:
 def _picks(dialect: str) -> list[ScalarSelect[str]]:
     """Return a project's oldest urgent Job, then its oldest ready Job; an index finds each.
 
-    Where that is a judgement, the Run's Candidate that was proposed first is judged first, and not the one that was
-    built first: proposers give their best designs first. Evaluations have ids in the order of proposals.
+    Where that is a judgement, the Run's Candidate that was asked for first is judged first, and not the one that was
+    answered or built first: proposers give their best designs first, and these may take longest.
     """
     ready = (
         JobRow.queue == bindparam("of_queue"), JobRow.state == "ready", JobRow.project_id == bindparam("of_project")
@@ -126,9 +126,15 @@ def _picks(dialect: str) -> list[ScalarSelect[str]]:
     picks = [select(JobRow.id).where(*ready, one).order_by(JobRow.id) for one in (JobRow.urgent, oldest)]
     is_judgement = JobRow.kind == JobKind.JUDGE
     run = select(JobRow.run_id).where(JobRow.id == picks[1].limit(1).scalar_subquery(), is_judgement).scalar_subquery()
-    # By an expression: in the order of its index, SQLite would look at every Job there is.
-    first_proposed = JobRow.subject_id.concat("")
-    picks.insert(1, select(JobRow.id).where(*ready, is_judgement, JobRow.run_id == run).order_by(first_proposed))
+    asked_for = (
+        select(ProposalRow.number)
+        .join(CandidateRow, CandidateRow.proposal_id == ProposalRow.id)
+        .join(EvaluationRow, EvaluationRow.candidate_id == CandidateRow.id)
+        .where(EvaluationRow.id == JobRow.subject_id)
+        .scalar_subquery()
+    )
+    waiting = select(JobRow.id).where(*ready, is_judgement, JobRow.run_id == run)
+    picks.insert(1, waiting.order_by(asked_for, JobRow.id))
     picks = [query.limit(1) for query in picks]
     if dialect == "postgresql":
         picks = [query.with_for_update(skip_locked=True) for query in picks]
