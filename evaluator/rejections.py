@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ChildCrashed, ChildError, ChildFault, ChildResumed, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
 from evaluator.types import Stage, Verdict
+
+_MOST_WORDS = 300
+_TRITONS_PLACE = re.compile(r"at \d+:\d+:")
 
 
 def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Rejection:
@@ -28,13 +32,24 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
         evidence |= {"error": fault.kind, "message": fault.message, "trace": fault.trace}
         line = _first_line(fault.message) if fault.kind == "CompileError" else None
         evidence["line"] = line or line_in_candidate(fault.trace)
-        first = (fault.message.splitlines() or [""])[0][:300]
-        return Rejection(_verdict_of_error(fault), stage, f"{doing}: {fault.kind}: {first}", **evidence)
+        return Rejection(_verdict_of_error(fault), stage, f"{doing}: {fault.kind}: {_said(fault)}", **evidence)
     if isinstance(fault, ChildCrashed):
         evidence |= {"signal": fault.signal, "exit_code": fault.exit_code, "line": line_at_end(fault.output)}
         verdict = Verdict.OUT_OF_MEMORY if fault.oom else Verdict.RUNTIME_ERROR
         return Rejection(verdict, stage, f"{doing}: its process {fault}", **evidence)
     return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: {fault}", **evidence)
+
+
+def _said(fault: ChildError) -> str:
+    """Return the first line of an error, or the cause in an error of Triton's compiler: that begins with a place, and
+    the cause follows the source, whose last line a caret ends."""
+    place, *lines = [line.strip() for line in fault.message.splitlines() if line.strip()] or [""]
+    if fault.kind != "CompilationError" or not lines or not _TRITONS_PLACE.fullmatch(place):
+        return place[:_MOST_WORDS]
+    carets = [number for number, line in enumerate(lines) if line == "^"]
+    cause = lines[carets[-1] + 1 :] if carets else lines[-1:]
+    told = cause or lines[:-1][-1:]  # without a cause the line of the source
+    return f"{place} {told[0] if told else ''}"[:_MOST_WORDS]
 
 
 def _first_line(log: str) -> int | None:
