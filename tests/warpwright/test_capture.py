@@ -217,6 +217,13 @@ class Named(torch.nn.Module):
         return {self.key: torch.sigmoid(x)}
 
 
+class Options(torch.nn.Module):
+    """Takes plain values beside its tensor."""
+
+    def forward(self, x: torch.Tensor, *, scale: object = 1.0, axes: object = (0, -1)) -> torch.Tensor:
+        return x * float(f"{scale:g}") + len(axes)  # type: ignore[arg-type]
+
+
 def captured(module: torch.nn.Module, folder: Path, *others: torch.nn.Module, overwrite: bool = False) -> int:
     recorder = Recorder()
     recorder.only = f"{type(module).__module__}:{type(module).__qualname__}"
@@ -492,3 +499,25 @@ def test_hooks_within_a_part_and_autocast_are_the_modules_own(tmp_path: Path) ->
         module.register_forward_hook(lambda inner, args, output: seen.append(output))
         assert not module(x).any()
         assert len(seen) == 2
+
+
+def test_calls_with_other_arguments_are_the_modules_own_and_those_of_kernels_are_counted(tmp_path: Path) -> None:
+    """What recorded calls look like is remembered after the first one: 1, 1.0 and True are three arguments."""
+    module, x = Options(), torch.randn(2, 16)
+    assert captured(module, tmp_path) == 0
+    names = runpy.run_path(str(tmp_path / "put_back.py"))
+    assert names["used"](module) == {}
+    assert put_back(module, tmp_path, "options") == [("", "options")]
+    others: list[dict[str, object]] = [
+        {"scale": 1.0}, {"scale": 1}, {"scale": True}, {"axes": (0, -1)}, {"axes": [0, -1]},
+        {"axes": (0, -1), "scale": 1.0}, {"axes": torch.Size([0, 1])},
+    ]  # fmt: skip
+    with torch.no_grad():
+        for answered in (1, 2):
+            torch.testing.assert_close(module(x), x + 2)
+            assert names["used"](module) == {"": answered}
+            for other in others:
+                torch.testing.assert_close(module(x, **other), x + 2)
+            module(x[:1])
+            module(x.double())
+            assert names["used"](module) == {"": answered}
