@@ -160,12 +160,16 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tolerance", type=float, help="relative difference of outputs (default: by the dtype)")
     options = parser.parse_args()
+    kernels = dict(one.partition("=")[::2] for one in options.kernels)
+    if not all(Path(kernel).is_file() for kernel in kernels.values()):
+        parser.error(f"kernels are named PART=KERNEL.py, each a file: {' '.join(options.kernels)}")
     torch = importlib.import_module("torch")  # after the arguments
     torch.set_num_threads(options.threads)
     sys.path[:0] = [str(options.script.parent), str(options.folder)]
     defined = runpy.run_path(str(options.script), run_name="bench")
     putting = importlib.import_module("put_back")
-    kernels = dict(one.split("=", 1) for one in options.kernels)
+    if not {"model", "call"} <= {*defined}:
+        parser.error(f"{options.script} must define model, and call(), which calls it")
     with torch.no_grad():
         row, wrong = compare(defined["model"], defined["call"], putting, kernels, options)
     if row:

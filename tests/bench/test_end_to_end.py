@@ -115,3 +115,18 @@ def test_a_ratio_that_says_nothing_of_the_kernels_fails(
     ):
         assert compared(monkeypatch, f"sequential={kernel}", script=script) == 1
         assert words in capfd.readouterr().err
+
+
+@pytest.mark.compiles
+def test_what_cannot_be_compared_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("short.py").write_text("model = None\n", encoding="utf-8")
+    for words, script, kernel in (
+        ("kernels are named PART=KERNEL.py", "run.py", "own.py"),
+        ("kernels are named PART=KERNEL.py", "run.py", "sequential=absent.py"),
+        ("short.py must define model, and call()", "short.py", "sequential=own.py"),
+    ):
+        with pytest.raises(SystemExit):
+            compared(monkeypatch, kernel, script=script)
+        assert words in capfd.readouterr().err
