@@ -165,6 +165,7 @@ with torch.no_grad():
         Sum()(torch.eye(4).to_sparse())
         torch.nn.ReLU()(x.to("meta"))
 assert torch.equal(y, lazy((x**2) * 2 + 1))
+assert not torch.cuda.is_initialized()  # a script may fork, and use it then
 print("the end")
 """
 

@@ -256,6 +256,6 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _now() -> float:
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
     return time.perf_counter()
