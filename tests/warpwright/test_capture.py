@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from evaluator.problem import read_problem
+from evaluator.screening.restricted import is_restricted
 from tests.support import scripts
 from warpwright import capture as capturing
 from warpwright.capture.in_script.files import Folder
@@ -207,6 +208,20 @@ class Scaled(torch.nn.Module):
         return torch.tanh(x * self.scale)
 
 
+class Stacked(torch.nn.Module):
+    """Has tensors in submodules, two of which would have one name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.BatchNorm1d(16))
+        self.scaling, self.layers_0 = torch.nn.Module(), torch.nn.Module()
+        self.scaling.factor = torch.nn.Parameter(torch.rand(16))
+        self.layers_0.weight = torch.nn.Parameter(torch.rand(16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x) * self.scaling.factor + self.layers_0.weight
+
+
 class Named(torch.nn.Module):
     """Returns a dict with the given key."""
 
@@ -347,6 +362,23 @@ def test_tied_weights_and_written_constants_are_put_back(
         torch.testing.assert_close(module(x), right)
         assert torch.called
     assert names["put_back"](untied, {"tied": str(tmp_path / "kernel.py")}) == []
+
+
+def test_tensors_of_submodules_are_the_files_own_and_come_from_where_they_were(tmp_path: Path) -> None:
+    """A file with calls that build submodules could reach the judge's harness: small gains would not be promoted."""
+    module = Stacked().eval()
+    assert captured(module, tmp_path) == 0
+    text = (tmp_path / "stacked.py").read_text(encoding="utf-8")
+    own = ("layers_0_weight", "layers_2_running_mean", "scaling_factor", "layers_0_weight_")
+    assert all(f"self.{name} = " in text or f'register_buffer("{name}", ' in text for name in own)
+    assert is_restricted(text.replace("class Model(", "class ModelNew(").partition("    def forward")[0])
+    x = torch.randn(2, 16)
+    with torch.no_grad():
+        expected = module(x)
+        assert put_back(module, tmp_path, "stacked") == [("", "stacked")]
+        assert torch.allclose(module(x), expected)
+        module.layers[0].weight.mul_(2)
+        assert not torch.allclose(module(x), expected)
 
 
 def test_one_class_or_function_is_captured_by_its_path(script: Path, capfd: pytest.CaptureFixture[str]) -> None:

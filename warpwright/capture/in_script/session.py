@@ -177,7 +177,8 @@ def _told(part: Part, traced: Traced, structure: str, share: float, alike: Alike
     dtypes = [str(one.dtype) for one in leaves if isinstance(one, torch.Tensor)]  # equal in all forms of one structure
     return {
         "class": part.name, "repr": repr(target), "state": _state(module) if module is not None else [],
-        "constants": list(traced.constants), "settings": alike.settings, "moving": alike.moving,
+        "originals": traced.originals, "constants": list(traced.constants),
+        "settings": alike.settings, "moving": alike.moving,
         "training": [bool(one.training) for one in module.modules()] if module is not None else [],
         "share": round(share, 4), "calls": part.calls,
         "forms": [[list(pair) for pair in zip(form.shapes, dtypes, strict=True)] for form in traced.forms],

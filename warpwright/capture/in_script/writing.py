@@ -12,19 +12,6 @@ import torch
 from .recording import Part
 from .tracing import MOST_LITERAL, CannotTrace, Traced, tensors_of
 
-_HELPERS = '''
-def _own(module, name, value):
-    """Register a parameter or buffer under its dotted name."""
-    *path, last = name.split(".")
-    for part in path:
-        if part not in module._modules:
-            module.add_module(part, torch.nn.Module())
-        module = module._modules[part]
-    if isinstance(value, torch.nn.Parameter):
-        module.register_parameter(last, value)
-    else:
-        module.register_buffer(last, value)
-'''
 _STRIDED = '''
 
 def _strided(drawn, stride):
@@ -40,7 +27,7 @@ def problem(part: Part, traced: Traced, share: float, seconds: float) -> str:
     sizes, rows = _sizes(traced)
     inputs = _recipes(traced, sizes)
     body = "\n".join(f"        {line}" for line in traced.lines)
-    state = [f'        _own(self, "{name}", {_made(name, tensor)})' for name, tensor in traced.state.items()]
+    state = [f"        {_kept(name, tensor)}" for name, tensor in traced.state.items()]
     init = "\n".join(["    def __init__(self):", "        super().__init__()", *state]) + "\n\n" if state else ""
     signature = ", ".join(f"{name}={rows[0][name]}" for name in dict.fromkeys(sizes.values()))
     workloads = "".join(f"    {row!r},\n" for row in rows)
@@ -48,8 +35,7 @@ def problem(part: Part, traced: Traced, share: float, seconds: float) -> str:
     return (
         f'"""{about}."""\n\n'
         + ("import operator\n\n" if "operator." in body else "")
-        + f"import torch\n\nWORKLOADS = [\n{workloads}]\n\n"
-        + (f"{_HELPERS}\n\n" if state else "\n")
+        + f"import torch\n\nWORKLOADS = [\n{workloads}]\n\n\n"
         + f"class Model(torch.nn.Module):\n{init}    def forward(self, {', '.join(traced.inputs)}):\n{body}\n"
         + (_STRIDED if "_strided(" in inputs else "")
         + f"\n\ndef get_inputs({signature}):\n    return [\n{inputs}    ]\n\n"
@@ -119,6 +105,14 @@ def _normal(shape: str, kind: str, mean: float, spread: float) -> str:
     if math.isfinite(mean) and abs(mean) > 0.05 * spread:
         text += f" + {mean:.3g}"
     return text if kind == "torch.float32" else f"({text}).to({kind})"
+
+
+def _kept(name: str, tensor: torch.Tensor) -> str:
+    """Return the statement that makes a parameter or buffer."""
+    made = _made(name, tensor)
+    return (
+        f"self.{name} = {made}" if isinstance(tensor, torch.nn.Parameter) else f'self.register_buffer("{name}", {made})'
+    )
 
 
 def _made(name: str, tensor: torch.Tensor) -> str:
