@@ -77,8 +77,20 @@ class ComparatorCache:
 
     def held_back(self) -> AbstractContextManager[None]:
         """Stop what compiles on the judge's only core. `get` goes on with what it is asked for."""
-        cpu = self._backend if isinstance(self._backend, CpuBackend) else None
-        return self._compiler.paused() if cpu is not None and len(cpu.others) < _ROOMY_CORES else nullcontext()
+        return self._compiler.paused() if self._on_judges_only_core else nullcontext()
+
+    def hold(self) -> None:
+        """Begin to compile nothing on the judge's only core until `go_on`, or until somebody waits for it: the
+        compiler's import alone takes the core for seconds."""
+        if self._on_judges_only_core:
+            self._compiler.hold()
+
+    def go_on(self) -> None:
+        self._compiler.go_on()
+
+    @property
+    def _on_judges_only_core(self) -> bool:
+        return isinstance(self._backend, CpuBackend) and len(self._backend.others) < _ROOMY_CORES
 
     def get(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Subject:
         """Return a child that runs a Baseline on a Workload with the oracle's parameters. Raise its fault."""

@@ -179,7 +179,7 @@ class Compiler(Generic[Key]):
         self._waiting: dict[Key, CompileJob] = {}
         self._running: dict[Key, _Compilation[Key]] = {}
         self._starter = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="starts-compilers")
-        self._paused = False
+        self._paused = self._held = False
 
     def __contains__(self, key: Key) -> bool:
         return key in self._waiting or key in self._running
@@ -193,8 +193,15 @@ class Compiler(Generic[Key]):
         """Look for replies, and start what there is room for."""
         for one in self._running.values():
             one.advance()
-        while self._waiting and not self._paused and self._at_work() < self._most():
+        while self._waiting and not (self._paused or self._held) and self._at_work() < self._most():
             self._begin_now(min(self._waiting, key=lambda key: self._waiting[key].rank))
+
+    def hold(self) -> None:
+        """Begin nothing more until `go_on`, or until somebody waits for a job."""
+        self._held = True
+
+    def go_on(self) -> None:
+        self._held = False
 
     def _begin_now(self, key: Key) -> None:
         job = self._waiting.pop(key)
@@ -214,6 +221,7 @@ class Compiler(Generic[Key]):
 
     def await_all(self, keys: Collection[Key], limit_s: float) -> None:
         """Wait until all of these are done, or for `limit_s`."""
+        self.go_on()
         end = time.monotonic() + limit_s
         while True:
             self.advance()

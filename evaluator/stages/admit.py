@@ -90,6 +90,8 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
         raise _Refused("every workload is held out: at least one must be shown and timed")
     facts.clear()
     judge.check_stage.forget_cases()  # memory that a reference may need
+    if judge.compiles_ahead:
+        judge.session.comparators.hold()  # a first verdict comes next
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
     with judge.session.shared(), judge.session.references.start(problem) as reference:

@@ -57,6 +57,8 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     skipped = dict(known.skipped) if known else {}
     modes = [mode for mode in comparators.modes() if mode not in skipped]
     shown = [workload for workload in problem.workloads_for(judge.backend.kind) if not workload.held_out]
+    if known is None and patience_s != math.inf:
+        comparators.hold()  # as in admission, which may have been long ago
     _prepare(judge, problem, shown, modes)
     if patience_s == math.inf:
         judge.session.await_compiled(problem, shown, modes, patience_s)

@@ -145,14 +145,14 @@ class Judge:
 
     @contextmanager
     def _first_verdict_first(self, trial: Trial) -> Iterator[None]:
-        """Hold back Baselines that compile on the judge's core until a Problem's first right Candidate has its times.
-
-        It is not timed against these. A confirmation waits for them.
+        """Hold back Baselines that compile on the judge's only core until a Problem's first right Candidate has its
+        times: it is not timed against these. What waited to begin then begins. A confirmation waits for them.
         """
         waits = trial.baseline is not None and bool(trial.baseline.pending) and trial.problem.hash != self._begun_with
         with self.session.comparators.held_back() if waits else nullcontext():
             yield
         self._begun_with = trial.problem.hash
+        self.session.comparators.go_on()
 
     def _judge(self, trial: Trial) -> Evaluation:
         with trial.clock.during(Stage.SCREEN):

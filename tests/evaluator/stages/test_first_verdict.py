@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from evaluator.device_session.comparators import ComparatorCache
 from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import CageError
 from evaluator.problem import read_problem
+from evaluator.stages.admit import admit
 from evaluator.stages.judge import Judge
 from evaluator.subject import Arguments
 from evaluator.types import Verdict
@@ -24,9 +26,11 @@ class Children:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.was_asked = threading.Event()
 
     def start(self, *_: object, **__: object) -> None:
         self.asked += 1
+        self.was_asked.set()
         raise CageError("no child")
 
 
@@ -70,6 +74,37 @@ def test_what_is_asked_for_compiles_anyway(children: Children, oracle: Any) -> N
         cache.close()
 
 
+@pytest.mark.parametrize("wanted", ["a candidate was right", "somebody waits"])
+def test_nothing_begins_there_before_it_is_wanted(children: Children, oracle: Any, wanted: str) -> None:
+    cache = comparators(children, 2)
+    task = problem()
+    try:
+        cache.hold()
+        cache.prepare(task, task.workloads[0], ["compile"], oracle)
+        cache.advance()
+        assert children.asked == 0
+        assert cache.is_begun(task, task.workloads[0], "compile"), "it needs no second preparation"
+        if wanted == "somebody waits":
+            cache.await_all(task, task.workloads, ["compile"], 10.0)
+        else:
+            cache.go_on()
+            cache.advance()
+        assert children.was_asked.wait(10.0)
+    finally:
+        cache.close()
+
+
+def test_where_there_are_more_cores_nothing_is_held(children: Children, oracle: Any) -> None:
+    cache = comparators(children, 3)
+    task = problem()
+    try:
+        cache.hold()
+        cache.prepare(task, task.workloads[0], ["compile"], oracle)
+        assert children.was_asked.wait(10.0)
+    finally:
+        cache.close()
+
+
 @pytest.mark.usefixtures("workloads_alone")
 def test_baselines_wait_until_a_candidate_was_right(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     """This judges one for real: only a Candidate that passes ends the wait."""
@@ -89,3 +124,15 @@ def test_baselines_wait_until_a_candidate_was_right(judge: Judge, monkeypatch: p
     ):
         assert judge.judge(task, one, known).verdict is verdict
         assert len(held) == times
+
+
+def test_admission_begins_to_compile_nothing_on_the_judges_only_core(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(judge, "compiles_ahead", True)
+    monkeypatch.setattr(judge.session.comparators, "hold", lambda: done.append("hold"))
+    monkeypatch.setattr(judge.session.comparators, "prepare", lambda *_: done.append("prepare"))
+    assert admit(judge, problem()).accepted
+    assert done[0] == "hold"
+    assert set(done[1:]) == {"prepare"}
