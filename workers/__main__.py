@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         configure_logging(settings().log_level, settings().log_format)
         if options.kind == "all":
             return run_all(("control", "propose", "build", *(("gpu", "gpu-build") if options.gpu else ()), "cpu"))
-        return run_one(options.kind)
+        return run_one(options.kind, builds=options.builds)
     except (SettingsError, WrongAddress) as error:
         print(error, file=sys.stderr)
         return 2
@@ -70,18 +70,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--device", metavar="cuda:N", help="the GPU of a gpu or gpu-build worker (WARPWRIGHT_GPU_DEVICE)"
     )
+    parser.add_argument(
+        "--builds", action="store_true", help="with cpu: build, too, where there is no core for another worker's judge"
+    )
     parser.add_argument("--gpu", action="store_true", help="with all: add a gpu and a gpu-build worker")
     return parser
 
 
-def run_one(kind: str) -> int:
-    """Run a Celery worker in this process: threads for `propose`, one Job at a time for other kinds.
+def run_one(kind: str, *, builds: bool = False) -> int:
+    """Run a Celery worker in this process: threads for `propose`, one Job at a time for other kinds. With `builds` the
+    one for a CPU also builds.
 
     Its judge starts first, beside everything else. Raises StartFailed.
     """
+    queues = [QUEUE_OF[kind], *([BUILD] if builds and kind == "cpu" else [])]
     with paused_collector():
         from workers.app import app, context  # noqa: PLC0415  reads the settings when imported
-    context().begin(QUEUE_OF[kind])
+    context().begin(*queues)
     try:
         await_schema(settings().database_url)
     except StartFailed:
@@ -102,7 +107,7 @@ def run_one(kind: str) -> int:
     try:
         # Not `worker_main`: Celery's command line imports for a second what only a terminal needs.
         worker = app.Worker(
-            queues=[QUEUE_OF[kind]], hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}", quiet=True, **pool,
+            queues=queues, hostname=f"{kind}-{os.getpid()}@{socket.gethostname()}", quiet=True, **pool,
             loglevel=settings().log_level, without_gossip=True, without_mingle=True, without_heartbeat=True,
         )  # fmt: skip
         worker.start()

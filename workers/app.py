@@ -58,7 +58,7 @@ def _ready(sender: Any, **_: Any) -> None:
     queues = sorted(queue.name for queue in sender.task_consumer.queues)
     context().nudge(queues)
     for queue in queues[:1]:
-        presence = Presence(context(), queue)
+        presence = Presence(context(), context().queues_with(queue)[0])
         presence.start()
         _presences.append(presence)
 

@@ -31,6 +31,7 @@ class Context:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.builds = False  # its judges do nothing else
+        self._queues: tuple[str, ...] = ()  # that one judge serves, set by `begin`
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.stopping = threading.Event()
         self.registered: dict[str, float] = {}
@@ -59,13 +60,14 @@ class Context:
             )
         return self._judges[kind]
 
-    def begin(self, queue: str) -> None:
+    def begin(self, queue: str, *more: str) -> None:
         """Start the judge of a queue's Jobs, or the pool that traces references for Proposals, without waiting: either
-        takes longer to start than this process.
+        takes longer to start than this process. The judge of a device's queue may serve `more`: that of its builds.
 
         A failure occurs again in its first request, where it is reported.
         """
         self.builds = queue in BUILDS
+        self._queues = (queue, *more)
         kind = {**BUILDS, **DEVICES}.get(queue)
         if kind is not None:
             with suppress(JudgeFault):
@@ -76,6 +78,10 @@ class Context:
             self._graphs = shared()
             if self.settings.trace_ahead:
                 self._graphs.begin()
+
+    def queues_with(self, queue: str) -> tuple[str, ...]:
+        """Return the queues that this worker serves by turns when it is nudged for one of them."""
+        return self._queues if queue in self._queues else (queue,)
 
     def interrupt(self) -> None:
         """Interrupt all judges. Safe in a signal handler."""

@@ -39,18 +39,20 @@ log = get_logger(__name__)
 
 
 def work(context: Context, queue: str) -> int:
-    """Do the Jobs of a queue until none is left or the worker stops; return their number.
+    """Do the Jobs of a queue, and of those that this worker serves with it, until none is left or the worker stops;
+    return their number.
 
     A nudge that arrives twice, late, or without need does no harm: each Job is claimed once.
     """
-    done = 0
+    done, queues = 0, context.queues_with(queue)
+    queue = queues[0]
     if queue in DEVICES:
         register_device(context, queue)
     elif queue in BUILDS:
         _start_build_judge(context, queue)
     while not context.stopping.is_set():
         with write_session(context.engine) as s:
-            job = claim(s, [queue], context.name, context.settings.lease_s)
+            job = claim(s, queues, context.name, context.settings.lease_s)
         if job is None:
             if queue == PROPOSE and _prepare_proposals(context):
                 continue  # Proposals may be waiting by now

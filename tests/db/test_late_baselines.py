@@ -94,6 +94,25 @@ def test_judgements_and_looks_for_late_baselines_take_turns(engine: Engine) -> N
     assert sorted(kinds) == [JobKind.BASELINE, JobKind.JUDGE, JobKind.JUDGE, JobKind.JUDGE]
 
 
+def test_who_also_builds_judges_first_and_looks_for_late_baselines_last(engine: Engine) -> None:
+    world = LateWorld(engine, propose=from_list("speed=1.5", "speed=1.4"))
+    world.start(Budget(candidates=2), RunConfig(in_flight=2))
+    world.work(world.take(JobKind.ADMIT))
+    first = world.claim("cpu")
+    assert first is not None
+    world.settle_baseline(first, world.early())
+    while (job := world.claim("control", "propose")) is not None:
+        world.work(job)
+    kinds = []
+    while kinds.count(JobKind.JUDGE) < 2:
+        claimed = world.claim("cpu", "build")
+        assert claimed is not None
+        kinds.append(claimed.kind)
+        world.work(claimed)
+    look, judge, build = JobKind.BASELINE, JobKind.JUDGE, JobKind.BUILD
+    assert kinds == [build, look, judge, build, look, judge], "a look comes before a build only if a judgement follows"
+
+
 def test_elites_are_judged_again_where_a_later_baseline_is_faster(engine: Engine) -> None:
     world, run_id = late_world(engine, "speed=1.5", "speed=0.3")
     for _ in range(2):

@@ -135,6 +135,22 @@ def test_compilers_get_a_quarter_of_the_processors(monkeypatch: pytest.MonkeyPat
     assert supervisor.workers_for("gpu") == supervisor.workers_for("control") == 1
 
 
+@pytest.mark.parametrize(
+    ("cpus", "workers", "started"),
+    [
+        (1, ("control", "build", "cpu"), [["control"], ["cpu", "--builds"]]),
+        (2, ("control", "build", "cpu"), [["control"], ["build"], ["cpu"]]),
+        (1, ("gpu", "gpu-build"), [["gpu"], ["gpu-build"]]),
+        (1, ("build",), [["build"]]),
+    ],
+)
+def test_the_judge_also_builds_where_another_one_would_take_its_core(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, workers: tuple[str, ...], started: list[list[str]]
+) -> None:
+    monkeypatch.setattr(supervisor, "shared_cpus", lambda: set(range(cpus)))
+    assert supervisor.arguments_of(workers) == started
+
+
 def test_a_second_command_joins_the_stack_and_learns_of_its_end(folder: DataFolder) -> None:
     with (
         Stack(folder, workers=["control"]) as running,

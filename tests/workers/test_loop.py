@@ -150,6 +150,21 @@ def test_duplicate_nudges_on_many_workers_judge_everything_once(shop: Shop) -> N
     assert not doubled
 
 
+def test_one_worker_judges_and_builds_by_turns_with_one_judge(shop: Shop) -> None:
+    context = shop.context()
+    context.begin("cpu", "build")
+    run = shop.start("speed=1.5", "speed=1.2")
+    while sum(work(context, queue) for queue in ("control", "propose", "build")):  # a nudge for builds is one for all
+        pass
+    assert [c.verdict for c in shop.candidates(run.id)] == [Verdict.PASSED] * 2
+    asked = [line for line in shop.requests() if line.startswith(("build ", "judge "))]
+    assert asked == ["build speed=1.5", "judge speed=1.5", "build speed=1.2", "judge speed=1.2"]
+    assert {context.queues_with(queue) for queue in ("cpu", "build")} == {("cpu", "build")}
+    assert context.queues_with("control") == ("control",)
+    with read_session(context.engine) as s:
+        assert [seen.device.name for seen in devices.list(s)] == ["Test CPU"]
+
+
 @pytest.mark.parametrize("how", ["another worker has it", "the run is cancelled"])
 def test_a_lost_lease_drops_the_result_and_breaks_the_judge_off(shop: Shop, how: str) -> None:
     context = shop.context(heartbeat_s=0.05)

@@ -110,6 +110,24 @@ def test_a_judge_that_cannot_be_started_ahead_is_reported_by_its_first_request(
             context.judge(DeviceKind.CPU).request("ping", deadline_s=5.0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "queues"),
+    [(["cpu", "--builds"], ("cpu", "build")), (["cpu"], ("cpu",)), (["control", "--builds"], ("control",))],
+)
+def test_the_worker_of_a_cpu_may_build_too(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, arguments: list[str], queues: tuple[str, ...]
+) -> None:
+    context = shop.context()
+
+    def no_database(url: str) -> None:
+        raise StartFailed("the database is not ready: gone")
+
+    monkeypatch.setattr("workers.app.context", lambda: context)
+    monkeypatch.setattr(command, "await_schema", no_database)
+    assert command.main(arguments) == 1
+    assert context.queues_with(queues[-1]) == queues
+
+
 @pytest.mark.parametrize(("queue", "flags"), [("build", ["--builds"]), ("cpu", [])])
 def test_the_judge_of_a_build_worker_is_told_that_it_only_builds(shop: Shop, queue: str, flags: list[str]) -> None:
     echo = (

@@ -81,6 +81,14 @@ def workers_for(name: str) -> int:
     return max(1, min(MOST_BUILDERS, len(shared_cpus()) // 4)) if name in BUILDERS else 1
 
 
+def arguments_of(workers: Sequence[str]) -> list[list[str]]:
+    """Return the arguments of each worker. Where the CPU's judge has one core beside the timed one, it also builds: to
+    start another judge for that would take this core for seconds."""
+    if len(shared_cpus()) > 1 or not {"cpu", "build"} <= set(workers):
+        return [[name] for name in workers]
+    return [["cpu", "--builds"] if name == "cpu" else [name] for name in workers if name != "build"]
+
+
 def installed() -> bool:
     """Return True if the stack's rooms and packages are installed (a wheel alone carries neither)."""
     rooms = all((paths.checkout() / room / "__main__.py").is_file() for room in ("service", "workers"))
@@ -180,10 +188,10 @@ class Stack:
         self._open_nursery()  # it imports while Valkey starts
         self._start_valkey()
         api = self._launch(Part("api", [], module="service"))
-        for name in self._workers:  # now, not after the API: they wait for its schema themselves
+        for name, *more in arguments_of(self._workers):  # now, not after the API: they wait for its schema themselves
             for number in range(1, workers_for(name) + 1):
                 part = f"worker-{name}" + (f"-{number}" if number > 1 else "")
-                self._launch(Part(part, [name], module="workers"))
+                self._launch(Part(part, [name, *more], module="workers"))
         self._await_api(api)
 
     def _open_nursery(self) -> Nursery:

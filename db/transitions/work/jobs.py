@@ -50,9 +50,10 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
     urgent, and so is timing a Run's best again: later work is measured against their outcomes. One conditional UPDATE,
     so that two workers never get the same Job. Commit before working on it. A Job beyond its Run's budget is dropped
     here, before it costs anything; a Job beyond its project's quota waits, and so does a judgement until Baselines are
-    timed.
+    timed. Of several queues the first with such a Job is served; one that has only further looks at Baselines, which
+    idle devices take, comes last.
     """
-    for queue in queues:
+    for queue in _in_turn(s, queues):
         if (row := _claim(s, queue, worker, lease_s)) is not None:
             break
     else:
@@ -62,6 +63,18 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
             progress(s, run, RunStatus.ADMITTING)
     charge_estimate(s, row.id, row.queue, row.project_id)
     return job_of(row, row.lease or "")
+
+
+def _in_turn(s: Session, queues: Sequence[str]) -> Sequence[str]:
+    if len(queues) == 1:
+        return queues
+    no_look = or_(JobRow.kind != JobKind.BASELINE, JobRow.ordinal == 1)
+    waiting = [
+        queue
+        for queue in queues
+        if s.scalar(select(JobRow.id).where(JobRow.queue == queue, JobRow.state == "ready", no_look).limit(1))
+    ]
+    return [*waiting, *(queue for queue in queues if queue not in waiting)]
 
 
 def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:
