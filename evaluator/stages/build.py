@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from evaluator.cage.policy import Limits
@@ -17,7 +18,17 @@ from evaluator.screening.screen import screen
 from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.judge import Judge
 from evaluator.stages.trial import Trial
-from evaluator.types import BuildReport, Candidate, Device, Evaluation, Problem, Stage, Verdict, content_hash
+from evaluator.types import (
+    BuildReport,
+    Candidate,
+    Device,
+    DeviceKind,
+    Evaluation,
+    Problem,
+    Stage,
+    Verdict,
+    content_hash,
+)
 
 
 def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
@@ -32,7 +43,7 @@ def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
         with trial.clock.during(Stage.SCREEN):
             signature = screen(problem, candidate).signature
             trial.check_language()
-        with trial.clock.during(Stage.BUILD):
+        with trial.clock.during(Stage.BUILD), _not_timed_meanwhile(judge):
             facts = _compile(judge.session, judge.children, trial, _capability(judge.device))
         if facts.error is not None:
             raise Rejection(
@@ -53,6 +64,11 @@ def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
         evaluation=refused,
         duration_s=round(time.perf_counter() - start, 4),
     )
+
+
+def _not_timed_meanwhile(judge: Judge) -> AbstractContextManager[None]:
+    """Let nobody time on the cores where compilers run: on a CPU those of the judge's children."""
+    return judge.session.shared() if judge.backend.kind is DeviceKind.CPU else nullcontext()
 
 
 def _evidence(facts: BuildFacts) -> dict[str, Any]:

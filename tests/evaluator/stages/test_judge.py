@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -170,6 +171,20 @@ def test_a_class_of_its_own_is_no_librarys() -> None:
     screen(problem(), candidate(own + model))
     with pytest.raises(Rejection, match="belongs to a library"):
         screen(problem(), candidate("from site_settings import S\n\nS.eps = 1e-6\n" + model))
+
+
+def test_nobody_times_on_the_cores_where_compilers_run(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[bool] = []
+    start = judge.session.pools.for_build(None).start
+
+    def started(**how: Any) -> Any:
+        held.append(judge.session.sharing._hold is not None)
+        return start(**how)
+
+    monkeypatch.setattr(judge.session.pools.for_build(None), "start", started)
+    assert build(judge, problem(), forward("return right(x, self.weight)")).evaluation is None
+    assert held == [True]
+    assert judge.session.sharing._hold is None
 
 
 def test_build_tells_duplicates_apart_from_layout(judge: Judge) -> None:
