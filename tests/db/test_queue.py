@@ -403,7 +403,7 @@ def test_builds_for_a_gpu_are_its_own_workers(engine: Engine) -> None:
 
 
 @pytest.mark.both_stacks
-def test_what_is_asked_for_first_is_judged_first_whichever_is_answered_or_built_first(engine: Engine) -> None:
+def test_what_is_asked_for_first_is_built_and_judged_first_whichever_is_answered_or_built_first(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.1", "speed=1.2", "speed=1.3"))
     world.start(Budget(candidates=3))
     while job := world.claim("control", "cpu"):
@@ -418,9 +418,10 @@ def test_what_is_asked_for_first_is_judged_first_whichever_is_answered_or_built_
     judged = [job for _ in range(3) if (job := world.claim("cpu")) is not None]
     assert [job.kind for job in judged] == [JobKind.JUDGE] * 3
     with read_session(engine) as s:
-        candidates = [s.get_one(EvaluationRow, job.subject_id).candidate_id for job in judged]
-        proposals = [s.get_one(CandidateRow, one).proposal_id for one in candidates]
-    assert proposals == [job.subject_id for job in asked]
+        for done in (builds, judged):
+            candidates = [s.get_one(EvaluationRow, job.subject_id).candidate_id for job in done]
+            proposals = [s.get_one(CandidateRow, one).proposal_id for one in candidates]
+            assert proposals == [job.subject_id for job in asked]
 
 
 def test_pause_holds_and_resume_goes_on(engine: Engine) -> None:

@@ -129,16 +129,16 @@ def _takes(dialect: str) -> list[Executable]:
 def _picks(dialect: str) -> list[ScalarSelect[str]]:
     """Return a project's oldest urgent Job, then its oldest ready Job; an index finds each.
 
-    Where that is a judgement, the Run's Candidate that was asked for first is judged first, and not the one that was
-    answered or built first: proposers give their best designs first, and these may take longest.
+    Where that is a judgement or a build, the Run's Candidate that was asked for first comes first, and not the one that
+    was answered or built first: proposers give their best designs first, and these may take longest.
     """
     ready = (
         JobRow.queue == bindparam("of_queue"), JobRow.state == "ready", JobRow.project_id == bindparam("of_project")
     )  # fmt: skip
     oldest = or_(JobRow.kind != JobKind.JUDGE, ~_UNTIMED)
     picks = [select(JobRow.id).where(*ready, one).order_by(JobRow.id) for one in (JobRow.urgent, oldest)]
-    is_judgement = JobRow.kind == JobKind.JUDGE
-    run = select(JobRow.run_id).where(JobRow.id == picks[1].limit(1).scalar_subquery(), is_judgement).scalar_subquery()
+    of_candidate = JobRow.kind.in_((JobKind.JUDGE, JobKind.BUILD))
+    run = select(JobRow.run_id).where(JobRow.id == picks[1].limit(1).scalar_subquery(), of_candidate).scalar_subquery()
     asked_for = (
         select(ProposalRow.number)
         .join(CandidateRow, CandidateRow.proposal_id == ProposalRow.id)
@@ -146,7 +146,7 @@ def _picks(dialect: str) -> list[ScalarSelect[str]]:
         .where(EvaluationRow.id == JobRow.subject_id)
         .scalar_subquery()
     )
-    waiting = select(JobRow.id).where(*ready, is_judgement, JobRow.run_id == run)
+    waiting = select(JobRow.id).where(*ready, of_candidate, JobRow.run_id == run)
     picks.insert(1, waiting.order_by(asked_for, JobRow.id))
     picks = [query.limit(1) for query in picks]
     if dialect == "postgresql":
