@@ -1,11 +1,12 @@
 """Optimise KernelBench's references over the whole path, and let KernelBench itself judge the champions' files.
 
-    python -m bench.kernelbench_champion CHECKOUT [--reference level1/95_CrossEntropyLoss ...] [--seconds 60]
+    python -m bench.kernelbench_champion CHECKOUT [--reference level1/98_KLDivLoss ...] [--seconds 60]
 
 CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT). Each reference is optimised by
 `warpwright optimize` at its own sizes, the champion is downloaded in KernelBench's form, and KernelBench's evaluation
-runs that file in a process of its own: five comparisons, a hundred timed calls beside eager PyTorch. Prints its verdict
-and ratio beside those of the confirmation. Append a JSON line per reference to
+runs that file in a process of its own: five comparisons, a hundred timed calls beside eager PyTorch. It makes float32 of
+every input, so it cannot run references with integer inputs, such as level1/95_CrossEntropyLoss. Prints its verdict and
+ratio beside those of the confirmation. Append a JSON line per reference to
 bench/results/kernelbench-champions.jsonl. A GPU is needed. QUICK=1: half the seconds.
 """
 
@@ -98,7 +99,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "bench" / "results" / "kernelbench-champions.jsonl")
     options = parser.parse_args()
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    references, agreed = options.reference or ["level1/95_CrossEntropyLoss"], 0
+    references, agreed = options.reference or ["level1/98_KLDivLoss"], 0
     for reference in references:
         row = judge_champion(options.checkout.resolve(), reference, options)
         row["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")

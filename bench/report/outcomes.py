@@ -62,6 +62,19 @@ def _medians(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"**{len(gains)} champions of {len(rows)}**{between}; {medians}"
 
 
+def unpromoted(record: str) -> str:
+    """Return why runs without a Champion promoted nothing: their last confirmation's rules, or that none was begun."""
+    found = []
+    for row in entries(record):
+        if row["champion"]:
+            continue
+        last = row["confirmations"][-1] if row["confirmations"] else None
+        rules = (last["decision"] or {}).get("why_not") if last else None
+        why = "; ".join(rules) if rules else "no candidate was confirmed within the time"
+        found.append(f"{row['problem']}: {why}")
+    return "<br>".join(f"{number}. {one}" for number, one in enumerate(found, 1))
+
+
 def clock(record: str) -> str:
     """Return how far official times lie above plain replays, on the device's clock and on the wall clock."""
     rows = document(record)["rows"]
@@ -356,8 +369,8 @@ def _promoted(rows: Sequence[Entry]) -> str:
 OUTCOMES: dict[str, Outcome] = {
     one.__name__: one
     for one in (
-        demo, optimised, whole_runs, clock, confirmations, power, mutations, admissions, imported, refusals, rate,
-        synthesis, compared, after, ablations, models, lessons, service, takehome, followers, decisions, soak,
+        demo, optimised, whole_runs, unpromoted, clock, confirmations, power, mutations, admissions, imported, refusals,
+        rate, synthesis, compared, after, ablations, models, lessons, service, takehome, followers, decisions, soak,
         limits, text, anchors, anchor_rows, answered, examples,
     )
 }  # fmt: skip
