@@ -201,7 +201,9 @@ class Compiler(Generic[Key]):
         self._held = True
 
     def go_on(self) -> None:
-        self._held = False
+        if self._held:
+            self._held = False
+            self.advance()
 
     def _begin_now(self, key: Key) -> None:
         job = self._waiting.pop(key)

@@ -88,7 +88,6 @@ def test_nothing_begins_there_before_it_is_wanted(children: Children, oracle: An
             cache.await_all(task, task.workloads, ["compile"], 10.0)
         else:
             cache.go_on()
-            cache.advance()
         assert children.was_asked.wait(10.0)
     finally:
         cache.close()
