@@ -4,9 +4,10 @@
 
 CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT). Each reference is optimised by
 `warpwright optimize` at its own sizes, the champion is downloaded in KernelBench's form, and KernelBench's evaluation
-runs that file in a process of its own: five comparisons, a hundred timed calls beside eager PyTorch. It makes float32 of
-every input, so it cannot run references with integer inputs, such as level1/95_CrossEntropyLoss. Prints its verdict and
-ratio beside those of the confirmation. Append a JSON line per reference to
+runs that file in a process of its own: five comparisons, a hundred timed calls beside eager PyTorch. It makes float32
+of every input, so it cannot run references with integer inputs, such as level1/95_CrossEntropyLoss.
+
+Prints its verdict and ratio beside those of the confirmation. Append a JSON line per reference to
 bench/results/kernelbench-champions.jsonl. A GPU is needed. QUICK=1: half the seconds.
 """
 
