@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from synthesis.cpp.includes import includes
 from synthesis.cpp.kernel import CppKernel, write_kernel
 from synthesis.cpp.prelude import prelude
 from synthesis.cpp.processor import Processor
@@ -135,8 +134,7 @@ def _render(
 ) -> str:
     model, needed = model_class(program, host)
     pieces = set().union(*(k.pieces for k in kernels)) - {"algorithm"} if kernels else set()
-    source = prelude(pieces) + "\n\n" + "\n\n".join(k.text for k in kernels)
-    source = includes(source) + "\n\n" + source
+    source = "#include <algorithm>\n" + prelude(pieces) + "\n\n" + "\n\n".join(k.text for k in kernels)
     head = [
         header(program, plan, title),
         "import ctypes",

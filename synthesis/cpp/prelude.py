@@ -10,6 +10,17 @@ from synthesis.cpp.powers import POWER_PIECES
 from synthesis.cpp.scans import SCAN_PIECES
 
 CORE = r"""
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
+
 #if VECTOR > 8 && !defined(__AVX512F__)                                // compilers take such vectors apart
 #undef VECTOR
 #define VECTOR 8
