@@ -49,9 +49,11 @@ TEXT = {
     "isnan": "{0} != {0}",
     "isinf": "tl.abs({0}) == float('inf')",
     "trunc": "tl.where({0} < 0, tl.ceil({0}), tl.floor({0}))",
-    "sqrt": "tl.sqrt({0})",
-    "rsqrt": "1.0 / tl.sqrt({0})",
+    # Triton's other roots are the hardware's, which take denormal numbers, such as squares of 1e-20, for zeros.
+    "sqrt": "tl.sqrt_rn({0})",
+    "rsqrt": "1.0 / tl.sqrt_rn({0})",
 }
+LEAST_FLOOR = 1e-37  # no sum of it and a square is denormal
 IDENTITY = {"sum": "0.0", "max": "float('-inf')", "peak": "float('-inf')", "min": "float('inf')"}
 
 
@@ -150,7 +152,7 @@ class Writer:
         if expr.op in QUANTISED:
             return f"{self.quantised(expr)}.to(tl.float32)"
         calls = EXACT if self.exact else QUICK
-        if expr.op in calls:
+        if expr.op in calls and (expr.op != "rsqrt" or _has_floor(expr.args[0])):
             if calls[expr.op].startswith("_"):
                 self.pieces.add(calls[expr.op])
             return f"{calls[expr.op]}({a[0]})"
@@ -263,3 +265,9 @@ def place_of(offset: Affine) -> str:
 
 def _number(value: float) -> str:
     return repr(value) if math.isfinite(value) else f"float('{value}')"
+
+
+def _has_floor(expr: Expr) -> bool:
+    """Return whether a value has a positive constant added to it, as a norm's epsilon."""
+    constants = [arg.data for arg in expr.args if arg.op == "const"] if expr.op == "add" else []
+    return any(isinstance(value, float) and value >= LEAST_FLOOR for value in constants)

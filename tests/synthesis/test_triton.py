@@ -130,6 +130,29 @@ def test_compiles_for_sm_90(tmp_path: Path) -> None:
         assert launches, name
 
 
+def test_roots_take_no_denormal_number_for_zero(tmp_path: Path) -> None:
+    """Squares of 1e-20 are denormal; with a norm's epsilon added they are not, and the hardware's root is taken."""
+    sizes = [{"rows": 7, "n": 264}]
+    formulas = {
+        "deviation": ("a0.std(-1), a0.abs().sqrt()", X),
+        "normal": ("a0 * a0.square().sum(-1, keepdim=True).rsqrt()", X),
+        "half": (
+            "a0 * a0.float().square().sum(-1, keepdim=True).rsqrt()",
+            f"({X}).bfloat16()",
+        ),
+        "floor": ("(a0 * (a0.square().mean(-1, keepdim=True) + 1e-6).rsqrt()).bfloat16()", X),
+    }
+    cases = {}
+    for name, (formula, inputs) in formulas.items():
+        source = problem(f"return {formula}", inputs)
+        cases[name] = case(tmp_path, name, source, firsts(source, [{"name": "a", **sizes[0]}])[:1], sizes)
+    found = {
+        name: sum(one["flushing_roots"] for one in launches) for name, launches in compiled(cases, tmp_path).items()
+    }
+    assert found["floor"] > 0
+    assert found | {"floor": 0} == dict.fromkeys(formulas, 0)
+
+
 @pytest.mark.soak
 def test_every_example_compiles_for_sm_90(tmp_path: Path) -> None:
     names = [path.stem for path in PROBLEMS]
