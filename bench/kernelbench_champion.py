@@ -27,15 +27,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench.optimize import optimise  # noqa: E402
+from bench.rate.bench import run_kernelbench  # noqa: E402
+from bench.rate.files import File  # noqa: E402
 
 _LIMIT_S = 600.0
-_EVALUATION = """
-import json, sys
-from pathlib import Path
-from bench.rate.kernelbench import evaluate
-reference, kernel = (Path(one).read_text(encoding="utf-8") for one in sys.argv[1:3])
-print(json.dumps(evaluate(reference, kernel, sys.argv[3], sys.argv[4], sys.argv[5], 100)))
-"""
 
 
 def judge_champion(checkout: Path, reference: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -48,7 +43,7 @@ def judge_champion(checkout: Path, reference: str, options: argparse.Namespace) 
         row = {"reference": reference, **found}
         if found.get("champion"):
             kernel = _download(found["run_id"], Path(folder) / path.stem, options.device, Path(folder))
-            row["kernelbench"] = _evaluate(checkout, path, kernel, options.device, row["language"] or "cuda")
+            row["kernelbench"] = _evaluate(path, kernel, Path(folder), options.device, row["language"] or "cuda")
     return row
 
 
@@ -63,19 +58,13 @@ def _download(run_id: str, data: Path, device: str, folder: Path) -> Path:
     return next(unpacked.rglob("*.py"))
 
 
-def _evaluate(checkout: Path, reference: Path, kernel: Path, device: str, language: str) -> dict[str, Any]:
-    places = [str(ROOT), str(checkout / "src"), *sys.path[1:]]
+def _evaluate(reference: Path, kernel: Path, folder: Path, device: str, language: str) -> dict[str, Any]:
     backend = "triton" if language == "triton" else "cuda"
-    with tempfile.TemporaryDirectory(prefix="warpwright-bench-") as build:
-        done = subprocess.run(
-            [sys.executable, "-c", _EVALUATION, str(reference), str(kernel), backend, build, device],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(places)}, capture_output=True, text=True, check=False,
-            timeout=_LIMIT_S,
-        )  # fmt: skip
-    if done.returncode:
-        return {"passed": False, "outcome": done.stderr[-500:]}
-    told: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return told
+    texts = [one.read_text(encoding="utf-8") for one in (reference, kernel)]
+    try:
+        return run_kernelbench(File(reference.stem, *texts, backend, right=True), folder, device)
+    except Exception as error:  # noqa: BLE001  of the reference, perhaps, and of any kind
+        return {"passed": False, "outcome": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
 
 
 def line(row: dict[str, Any]) -> str:
@@ -99,6 +88,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--output", type=Path, default=ROOT / "bench" / "results" / "kernelbench-champions.jsonl")
     options = parser.parse_args()
+    sys.path.insert(0, str(options.checkout.resolve() / "src"))  # where KernelBench's process finds its package
     options.output.parent.mkdir(parents=True, exist_ok=True)
     references, agreed = options.reference or ["level1/98_KLDivLoss"], 0
     for reference in references:
