@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -136,7 +137,7 @@ class _CaseMaker:
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
-        sets = self._within_memory(self._usable(self._sets(first=first), tensors), tensors)
+        sets = self._within_memory(self._sets(tensors, first=first), tensors)
         named += [(s.name, structure.apply_values(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
             return named
@@ -224,21 +225,16 @@ class _CaseMaker:
     def _unusable(self, why: str) -> NoReturn:
         raise Rejection(Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"on {self.sizes.label} {why}")
 
-    def _usable(self, sets: Sequence[values.ValueSet], tensors: values.Tensors) -> list[values.ValueSet]:
-        """Return the sets that suit the inputs, and one more in turn at varied sizes."""
-        left_out = self.reference.left_out
-        usable = values.usable_sets(sets, left_out, tensors)
-        if self.sizes.adversarial or self.sizes.layout:
-            return usable
-        others = [one for one in values.usable_sets(values.ADVERSARIAL, left_out, tensors) if one not in usable]
-        return [*usable, *values.in_turn(others, self.reference.value_sets, self.generator)]
-
-    def _sets(self, *, first: bool) -> Sequence[values.ValueSet]:
+    def _sets(self, tensors: values.Tensors, *, first: bool) -> list[values.ValueSet]:
+        """Return the value sets that suit the inputs: at varied sizes a few, and one more in turn."""
         if self.sizes.layout:
-            return ()
-        if not self.sizes.adversarial:
-            return values.AT_OTHER_SIZES
-        return values.ADVERSARIAL if first else self._random_sets()
+            return []
+        usable = partial(values.usable_sets, left_out=self.reference.left_out, tensors=tensors)
+        if self.sizes.adversarial:
+            return usable(values.ADVERSARIAL if first else self._random_sets())
+        few = usable(values.AT_OTHER_SIZES)
+        others = [one for one in usable(values.ADVERSARIAL) if one not in few]
+        return [*few, *values.in_turn(others, self.reference.value_sets, self.generator)]
 
     def _random_sets(self) -> list[values.ValueSet]:
         count = _LATER_SETS if not self.sizes.hidden else _HIDDEN_SETS

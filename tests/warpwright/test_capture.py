@@ -535,7 +535,7 @@ def test_hooks_within_a_part_and_autocast_are_the_modules_own(tmp_path: Path) ->
 
 
 def test_calls_with_other_arguments_are_the_modules_own_and_those_of_kernels_are_counted(tmp_path: Path) -> None:
-    """What recorded calls look like is remembered after the first one: 1, 1.0 and True are three arguments."""
+    """Recorded calls are remembered by their look after the first one. 1, 1.0 and True are three arguments."""
     module, x = Options(), torch.randn(2, 16)
     assert captured(module, tmp_path) == 0
     names = runpy.run_path(str(tmp_path / "put_back.py"))

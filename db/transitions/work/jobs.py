@@ -66,6 +66,7 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
 
 
 def _in_turn(s: Session, queues: Sequence[str]) -> Sequence[str]:
+    """Return the queues in their order, those last in which nothing is ready but further looks at Baselines."""
     if len(queues) == 1:
         return queues
     no_look = or_(JobRow.kind != JobKind.BASELINE, JobRow.ordinal == 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -51,34 +51,26 @@ def oracle() -> Any:
 
 @pytest.mark.parametrize(("cores", "meanwhile"), [(2, 0), (3, 1)])
 def test_nothing_compiles_on_the_judges_only_core(children: Children, oracle: Any, cores: int, meanwhile: int) -> None:
-    cache = comparators(children, cores)
     task = problem()
-    try:
+    with closing(comparators(children, cores)) as cache:
         with cache.held_back():
             cache.prepare(task, task.workloads[0], ["compile"], oracle)
             cache.await_all(task, task.workloads, ["compile"], 10.0 * meanwhile)
             assert children.asked == meanwhile
         cache.await_all(task, task.workloads, ["compile"], 10.0)
         assert children.asked == 1
-    finally:
-        cache.close()
 
 
 def test_what_is_asked_for_compiles_anyway(children: Children, oracle: Any) -> None:
-    cache = comparators(children, 2)
     task = problem()
-    try:
-        with cache.held_back(), pytest.raises(CageError, match="no child"):
-            cache.get(task, task.workloads[0], "compile", oracle)
-    finally:
-        cache.close()
+    with closing(comparators(children, 2)) as cache, cache.held_back(), pytest.raises(CageError, match="no child"):
+        cache.get(task, task.workloads[0], "compile", oracle)
 
 
 @pytest.mark.parametrize("wanted", ["a candidate was right", "somebody waits"])
 def test_nothing_begins_there_before_it_is_wanted(children: Children, oracle: Any, wanted: str) -> None:
-    cache = comparators(children, 2)
     task = problem()
-    try:
+    with closing(comparators(children, 2)) as cache:
         cache.hold()
         cache.prepare(task, task.workloads[0], ["compile"], oracle)
         cache.advance()
@@ -89,19 +81,14 @@ def test_nothing_begins_there_before_it_is_wanted(children: Children, oracle: An
         else:
             cache.go_on()
         assert children.was_asked.wait(10.0)
-    finally:
-        cache.close()
 
 
 def test_where_there_are_more_cores_nothing_is_held(children: Children, oracle: Any) -> None:
-    cache = comparators(children, 3)
     task = problem()
-    try:
+    with closing(comparators(children, 3)) as cache:
         cache.hold()
         cache.prepare(task, task.workloads[0], ["compile"], oracle)
         assert children.was_asked.wait(10.0)
-    finally:
-        cache.close()
 
 
 @pytest.mark.usefixtures("workloads_alone")

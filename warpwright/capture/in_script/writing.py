@@ -110,9 +110,9 @@ def _normal(shape: str, kind: str, mean: float, spread: float) -> str:
 def _kept(name: str, tensor: torch.Tensor) -> str:
     """Return the statement that makes a parameter or buffer."""
     made = _made(name, tensor)
-    return (
-        f"self.{name} = {made}" if isinstance(tensor, torch.nn.Parameter) else f'self.register_buffer("{name}", {made})'
-    )
+    if isinstance(tensor, torch.nn.Parameter):
+        return f"self.{name} = {made}"
+    return f'self.register_buffer("{name}", {made})'
 
 
 def _made(name: str, tensor: torch.Tensor) -> str:
