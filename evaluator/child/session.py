@@ -189,9 +189,10 @@ class Session:
         `mutates` the state after each call is also returned. "in_place" puts the inputs of all calls where those of the
         first one lie.
 
-        "detach" keeps detached outputs only. "spoil" overwrites the outputs of all calls but the last, as a caller may.
-        With "settle" nothing is kept and "kept" is False, if the device has a place for copies: they can be read there
-        until the next such run.
+        Views of the outputs are kept, not their tensors: the memory may not be used again while a view holds it.
+        "detach" lets each tensor go after its call, not after the last one. "spoil" overwrites the outputs of all calls
+        but the last, as a caller may. With "settle" nothing is kept and "kept" is False, if the device has a place for
+        copies: they can be read there until the next such run.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
@@ -228,7 +229,7 @@ class Session:
             del outputs, output, changed, after
             self._device().trim_cache(_KEPT_SHARE)
         else:
-            self.kept[request["slot"]] = [mapped, outputs, changed]
+            self.kept[request["slot"]] = [mapped, [detach_outputs(output) for output in outputs], changed]
         return reply
 
     def _told(
