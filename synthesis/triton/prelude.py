@@ -1,7 +1,7 @@
 """The Triton functions that generated kernels share. Only what a kernel uses is emitted.
 
-The exact ones are accurate to one or two units in the last place of float32 (Cephes' polynomials for log and tanh); the
-quick ones are the hardware's, good for results that are rounded to 16 bits.
+The exact ones are accurate to one or two units in the last place of float32: Cephes' polynomial for tanh, a minimax fit
+for log (at most 0.95 units). The quick ones are the hardware's, good for results that are rounded to 16 bits.
 """
 
 from __future__ import annotations
@@ -23,26 +23,22 @@ def _exp(x):
         '''@triton.jit
 def _log(x):
     """The natural logarithm in float32, subnormals, zero, infinities and NaN included."""
-    tiny = x < 1.17549435e-38
-    scaled = tl.where(tiny, x * 8388608.0, x)
-    raw = scaled.to(tl.int32, bitcast=True)
-    m = ((raw & 0x007FFFFF) | 0x3F000000).to(tl.float32, bitcast=True)
-    low = m < 0.7071067811865476
-    k = ((raw >> 23) - 126 - tl.where(tiny, 23, 0) - tl.where(low, 1, 0)).to(tl.float32)
-    m = tl.where(low, m + m, m) - 1.0
-    z = m * m
-    p = tl.fma(m, 7.0376836292e-2, -1.1514610310e-1)
-    p = tl.fma(p, m, 1.1676998740e-1)
-    p = tl.fma(p, m, -1.2420140846e-1)
-    p = tl.fma(p, m, 1.4249322787e-1)
-    p = tl.fma(p, m, -1.6668057665e-1)
-    p = tl.fma(p, m, 2.0000714765e-1)
-    p = tl.fma(p, m, -2.4999993993e-1)
-    p = tl.fma(p, m, 3.3333331174e-1)
-    y = p * m * z - k * 2.12194440e-4 - 0.5 * z
-    y = m + y + k * 0.693359375
-    y = tl.where(x == 0.0, float("-inf"), tl.where(x == float("inf"), x, y))
-    return tl.where((x < 0.0) | (x != x), float("nan"), y)''',
+    tiny = x < 1.1754943508222875e-38  # a smaller constant would make Triton compare in float64
+    raw = tl.where(tiny, x * 8388608.0, x).to(tl.int32, bitcast=True)
+    exponent = (raw - 0x3F2AAAAB) & -8388608  # what is left lies between 2/3 and 4/3
+    k = tl.fma(exponent.to(tl.float32), 1.1920928955078125e-07, tl.where(tiny, -23.0, 0.0))
+    m = (raw - exponent).to(tl.float32, bitcast=True) - 1.0
+    p = tl.fma(m, -1.2893736e-1, 1.3986455e-1)
+    p = tl.fma(p, m, -1.2183836e-1)
+    p = tl.fma(p, m, 1.4005496e-1)
+    p = tl.fma(p, m, -1.6680515e-1)
+    p = tl.fma(p, m, 2.0010427e-1)
+    p = tl.fma(p, m, -2.4999797e-1)
+    p = tl.fma(p, m, 3.3333215e-1)
+    p = tl.fma(p, m, -0.5)
+    y = tl.fma(k, 0.6931471805599453, tl.fma(p, m * m, m))
+    other = tl.where(x == 0.0, float("-inf"), tl.where(x == float("inf"), x, float("nan")))
+    return tl.where((x > 0.0) & (x < float("inf")), y, other)''',
     ),
     "_log1p": (
         ("_log",),

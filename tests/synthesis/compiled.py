@@ -74,6 +74,7 @@ def _compile(kernel: Any, args: tuple[Any, ...], grid: Any, named: Mapping[str, 
     assert entry["shared"] <= SHARED, entry
     found = re.findall(r"\b(?:(ld|st)\.global[\w.:]*?(\.v\d)?\.b\d+|(cp\.async[\w.]*)[^;]*, (\w+);)", made.asm["ptx"])
     entry["flushing_roots"] = len(re.findall(r"sqrt\.approx\.ftz", made.asm["ptx"]))
+    entry["in_float64"] = len(re.findall(r"\.f64\b", made.asm["ptx"]))
     entry["accesses"] = Counter("".join(parts) for parts in found)
     if os.environ.get("SHOW_PTX"):
         entry["ptx"] = made.asm["ptx"]

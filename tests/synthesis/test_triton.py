@@ -153,6 +153,20 @@ def test_roots_take_no_denormal_number_for_zero(tmp_path: Path) -> None:
     assert found | {"floor": 0} == dict.fromkeys(formulas, 0)
 
 
+def test_functions_of_float32_compute_nothing_in_float64(tmp_path: Path) -> None:
+    """A literal below the least normal float32 is a float64 for Triton, and so is all that meets it."""
+    formula = (
+        "torch.exp(a0) + torch.log(a0) + torch.log1p(a0) + torch.tanh(a0) + torch.sigmoid(a0) + torch.expm1(a0)"
+        " + torch.erf(a0) + F.silu(a0) + F.softplus(a0) + torch.xlogy(a0, a0)"
+    )
+    sizes = [{"rows": 7, "n": 264}]
+    source = problem(f"return {formula}", X)
+    cases = {"functions": case(tmp_path, "functions", source, firsts(source, [{"name": "a", **sizes[0]}])[:1], sizes)}
+    (launches,) = compiled(cases, tmp_path).values()
+    assert [one["in_float64"] for one in launches] == [0] * len(launches)
+    assert launches
+
+
 @pytest.mark.soak
 def test_every_example_compiles_for_sm_90(tmp_path: Path) -> None:
     names = [path.stem for path in PROBLEMS]
