@@ -24,11 +24,11 @@ from db.transitions.runs import cancel_run
 from db.transitions.work import settle
 from db.transitions.work.enqueue import end_run
 from db.views.work import BaselineWork, JudgeWork
-from evaluator.types import BaselineReport, DeviceKind, Problem, Workload
+from evaluator.types import BaselineReport, DeviceKind, Problem, Stage, Workload
 from evolution.bandit import judged_reward
 from evolution.types import Budget, EndReason, RunConfig, RunStatus
 from tests.db.late_world import LateWorld, look, overtake
-from tests.db.world import World, baseline, from_list
+from tests.db.world import World, baseline, from_list, passed
 
 
 def late_world(engine: Engine, *sources: str) -> tuple[LateWorld, str]:
@@ -348,6 +348,18 @@ def test_the_end_says_what_had_not_compiled(engine: Engine) -> None:
         if world.run(run_id).status.ended:
             break
     assert world.run(run_id).message.endswith("Use eager (40.0 us on small); compile had not compiled yet.")
+
+
+def test_the_end_names_a_baseline_that_only_a_confirmation_timed(engine: Engine) -> None:
+    world, run_id = late_world(engine, "speed=1.5")
+    world.confirm = lambda item: passed(world.problem, item.candidate, 1.1, stage=Stage.CONFIRM)
+    for _ in range(100):  # the look for late Baselines is never done
+        job = world.claim()
+        assert job is not None
+        world.work(job)
+        if world.run(run_id).status.ended:
+            break
+    assert "Use compile (20.0 us on small). Not promoted: #1, confirmed at 1.10x" in world.run(run_id).message
 
 
 def test_the_factor_of_each_workload_counts_by_its_weight(engine: Engine) -> None:
