@@ -376,7 +376,7 @@ def domain_in_words(problem: Problem, kind: DeviceKind | None = None) -> str:
     keys = dict.fromkeys(key for one in sizes for key in one)
     varied = [key for key in keys if len({repr(one.get(key)) for one in sizes}) > 1 and _is_varied(sizes, key)]
     if varied:
-        return f"these shapes, with other {', '.join(varied)} as well; dense and aligned"
+        return f"these shapes and other values of {' and '.join(varied)}, dense and aligned"
     return "exactly these shapes, dense and aligned"
 
 

@@ -155,7 +155,7 @@ def test_an_unknown_size_is_refused_by_name() -> None:
 def test_the_domain_in_words() -> None:
     assert domain_in_words(problem()) == "exactly these shapes, dense and aligned"
     varied = with_workloads(problem(), [{"rows": 64}])
-    assert domain_in_words(varied) == "these shapes, with other rows as well; dense and aligned"
+    assert domain_in_words(varied) == "these shapes and other values of rows, dense and aligned"
     assert domain_in_words(problem(domain=Domain.GENERAL)).startswith("every size that the reference accepts")
 
 

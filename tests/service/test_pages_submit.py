@@ -80,7 +80,7 @@ def test_sizes_add_workloads(client: TestClient, engine: Engine) -> None:
     data = {**FORM, "sizes": "rows=64\n\nrows = 7\n"}
     looked = html.unescape(client.post("/submit/check", data=data).text)
     assert re.search(r'name="chosen" value="rows=7" checked', looked)
-    assert "Domain declared: these shapes, with other rows as well" in looked
+    assert "Domain declared: these shapes and other values of rows" in looked
     for some in ({}, {"shown": ["rows=64", "hidden"], "chosen": ["rows=64"]}):
         answer = client.post("/submit", data={**data, **some}, follow_redirects=False)
         with read_session(engine) as s:
