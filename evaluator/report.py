@@ -76,7 +76,7 @@ def _roofline(measurement: Measurement) -> str:
     if measurement.floor_us is None:
         return ""
     share = min(1.0, measurement.floor_us / measurement.median_us)
-    return f"; {share:.0%} of the memory roofline ({time_text(measurement.floor_us)} at copy speed)"
+    return f"; {100 * share:.0f} % of the memory roofline ({time_text(measurement.floor_us)} at copy speed)"
 
 
 def _ratio(ratio: Ratio) -> str:

@@ -29,8 +29,9 @@ def roofline_reached(state: SearchState) -> Finish | None:
     if share is None or champion is None or champion.attained is None or champion.attained < share:
         return None
     text = (
-        f"The champion attains {champion.attained:.0%} of the memory roofline (a run ends at {share:.0%}), so hardly "
-        f"any gain is left. It is {champion.speedup:.2f}x as fast as the fastest baseline."
+        f"The champion attains {100 * champion.attained:.0f} % of the memory roofline (a run ends at "
+        f"{100 * share:.0f} %), so hardly any gain is left. "
+        f"It is {champion.speedup:.2f}x as fast as the fastest baseline."
     )
     return Finish(reason=EndReason.ROOFLINE_REACHED, message=text)
 
@@ -51,7 +52,7 @@ def headroom_spent(state: SearchState) -> Finish | None:
     if expected >= LEAST_EXPECTED:
         return None
     text = (
-        f"The champion attains {champion.attained:.0%} of the memory roofline, and none of the last "
+        f"The champion attains {100 * champion.attained:.0f} % of the memory roofline, and none of the last "
         f"{state.since_best} candidates was faster: another model call is expected to gain {100 * expected:.1f} %, "
         f"which is not worth its price. It is {champion.speedup:.2f}x as fast as the fastest baseline."
     )

@@ -28,7 +28,7 @@ def told(plan: Plan, *, timed: bool = False) -> str:
     calls = library_calls(plan)
     steps = [s for s in plan.steps if isinstance(s, Kernel) or s.kind == "library"]
     names = ", ".join(dict.fromkeys(c.fn.removeprefix("aten.").split(".")[0] for c in calls))
-    held = f" that hold {share(plan):.0%} of the time" if timed else ""
+    held = f" that hold {100 * share(plan):.0f} % of the time" if timed else ""
     return f"{len(calls)} of {len(steps)} operations are library calls{held} ({names})"
 
 

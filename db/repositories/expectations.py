@@ -12,20 +12,24 @@ from db.repositories.runs import wall_s
 from db.tables.core import RunRow
 from db.views.rows import Expectation
 from evaluator.types import DeviceKind
+from evolution.types import RunKind
 
 LOOKED_AT = 200
 USED = 20
 
 
 def expectation(s: Session, project_id: str, device_kind: DeviceKind) -> Expectation | None:
-    """Estimate from the newest ended Runs of a project on a device kind; None where none has judged anything yet."""
+    """Estimate from the newest ended searches of a project on a device kind; None where none has judged anything."""
     newest = s.scalars(
         select(RunRow).where(RunRow.project_id == project_id).order_by(RunRow.id.desc()).limit(LOOKED_AT)
     )
     like = [
         row
         for row in newest
-        if row.device_kind == device_kind and row.ended_at is not None and row.spent_candidates > 0
+        if row.device_kind == device_kind
+        and row.kind == RunKind.OPTIMISE
+        and row.ended_at is not None
+        and row.spent_candidates > 0
     ][:USED]
     if not like:
         return None

@@ -191,7 +191,9 @@ def render(report: ProfileReport) -> str:
     lines = [f"{report.workload}: {time_text(report.call_us)} a call ({time_text(low)} to {time_text(high)})"]
     if report.floor_us is not None:
         share = min(1.0, report.floor_us / report.call_us)
-        lines.append(f"  {share:.0%} of the memory roofline ({time_text(report.floor_us)} at the rate of a copy)")
+        lines.append(
+            f"  {100 * share:.0f} % of the memory roofline ({time_text(report.floor_us)} at the rate of a copy)"
+        )
     for part in report.parts[:20]:
         facts = ", ".join(f"{key} {value}" for key, value in part.facts.items())
         lines.append(f"  {part.share:6.1%} {part.time_us:10.2f} us  {part.name[:100]}  {facts}")

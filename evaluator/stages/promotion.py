@@ -82,8 +82,9 @@ def decide(
     ]
     if bound <= threshold:
         reasons.append(
-            f"{gain:.3f}x {name} was measured, but only {bound:.3f}x is sure ({promotion.confidence:.1%}); more than "
-            f"{threshold:.3f}x is asked{_asked(promotion, spread, resolution)}"
+            f"{gain:.3f}x {name} was measured, but only {bound:.3f}x is sure "
+            f"({100 * promotion.confidence:.1f} %); more than {threshold:.3f}x is asked"
+            f"{_asked(promotion, spread, resolution)}"
         )
     reasons += _slower(worse, promotion.worst_workload)
     reasons += _unclear(unclear)
@@ -104,8 +105,8 @@ def _asked(promotion: Promotion, spread: float, resolution: float) -> str:
     if max(spread, resolution) <= promotion.least_gain:
         return ""
     if spread >= resolution:
-        return f", because two processes with this kernel differed by {spread:.1%}"
-    return f", because a faster harness could save {resolution:.1%} of its time"
+        return f", because two processes with this kernel differed by {100 * spread:.1f} %"
+    return f", because a faster harness could save {100 * resolution:.1f} % of its time"
 
 
 def _slower(worse: Sequence[tuple[Workload, float]], least: float) -> list[str]:

@@ -155,7 +155,7 @@ def state_of(
         end_reason=run["end_reason"],
         message=run["message"],
         budget={name: value for name, value in run["budget"].items() if value is not None},
-        spent={name: value for name, value in run["spend"].items() if value},
+        spent={name: round(value, 6) for name, value in run["spend"].items() if value},
         best_candidate_id=run["best_id"],
         champion_id=run["champion_id"],
         speedup=speedup,

@@ -64,7 +64,7 @@ def _words(response: httpx2.Response) -> str:
     lines = [str(problem.get("detail") or problem.get("title"))]
     lines += [f"{one['field']}: {one['message']}" for one in (problem.get("errors") or ())[:MOST_FIELDS]]
     if problem.get("line") is not None:
-        lines.append(f"The line is {problem['line']} of the source.")
+        lines.append(f"It is about line {problem['line']} of the source.")
     if wait := response.headers.get("retry-after"):
         lines.append(f"Wait {wait} s and call the tool again.")
     if advice := _ADVICE.get(response.status_code):

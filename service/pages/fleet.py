@@ -29,6 +29,7 @@ class DeviceActivity:
     """A device with its last day. `bars` are shares of each of the last hours, oldest first, the present one last."""
 
     view: DeviceView
+    seen_at: str
     away: bool
     bars: tuple[float, ...]
     evaluations: int
@@ -63,9 +64,11 @@ def _activity(view: DeviceView, hours: Sequence[DeviceHour], present: datetime) 
     lengths = [3600.0] * (fleet.HOURS - 1) + [elapsed]
     busy = [by_hour[slot].busy_s if slot in by_hour else 0.0 for slot in slots]
     told = [one.observed for one in hours if one.observed]
+    seen_at = max(view.seen_at, view.observed_at or "")  # a device registers more rarely than its worker reports
     return DeviceActivity(
         view=view,
-        away=present - datetime.fromisoformat(view.seen_at) > AWAY,
+        seen_at=seen_at,
+        away=present - datetime.fromisoformat(seen_at) > AWAY,
         bars=tuple(min(1.0, seconds / length) for seconds, length in zip(busy, lengths, strict=True)),
         evaluations=sum(one.evaluations for one in hours),
         share=min(1.0, sum(busy) / sum(lengths)),

@@ -77,7 +77,7 @@ def _findings(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
             total = sum(int(n) for n in calls.values())
             lines.append(("Checked calls", f"{total}, on {_most_frequent(calls)}"))
             if isinstance(share := rest.get("worst_error_share"), int | float):
-                lines.append(("Largest error", f"{share:.1%} of what is allowed"))
+                lines.append(("Largest error", f"{100 * share:.1f} % of what is allowed"))
             if oracle := rest.get("oracle"):
                 lines.append(("Oracle", str(oracle)))
     match evidence.get("confirm"):
@@ -85,7 +85,7 @@ def _findings(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
             lines.append(("99.9 % lower bound", f"{bound:.3f}× against {rest.get('against', 'fastest')}"))
             lines.append(("Needed for promotion", f"more than {threshold:.3f}×"))
             if isinstance(spread := rest.get("aa_spread"), int | float):
-                lines.append(("Same kernel against itself", f"{spread:.1%} apart"))
+                lines.append(("Same kernel against itself", f"{100 * spread:.1f} % apart"))
             if pairs := rest.get("process_pairs"):
                 lines.append(("Pairs of fresh processes", str(pairs)))
     return lines

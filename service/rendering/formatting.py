@@ -29,7 +29,7 @@ def duration_us(value: float) -> str:
 
 
 def duration_s(value: float) -> str:
-    """Format seconds: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    """Format seconds: 0.4 s, 12 s, 3 min 20 s, 10 min, 2 h 5 min."""
     if value < 10:
         return f"{value:.1f} s"
     seconds = round(value)
@@ -37,8 +37,8 @@ def duration_s(value: float) -> str:
         return f"{seconds} s"
     minutes, seconds = divmod(seconds, 60)
     if minutes < 60:
-        return f"{minutes} min {seconds} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+        return f"{minutes} min" + f" {seconds} s" * (seconds > 0)
+    return f"{minutes // 60} h" + f" {minutes % 60} min" * (minutes % 60 > 0)
 
 
 def usd(value: float) -> str:

@@ -196,7 +196,7 @@ def test_a_run_ends_at_the_roofline_of_its_device(engine: Engine, monkeypatch: p
     world.drain()
     found = world.run(run.id)
     assert found.end_reason is EndReason.ROOFLINE_REACHED
-    assert "attains 97% of the memory roofline" in found.message
+    assert "attains 97 % of the memory roofline" in found.message
     with write_session(engine) as s, pytest.raises(Conflict, match="another roofline_share"):
         extend_run(s, run.id, Budget(candidates=9))
     assert seen == [(1, 1)]

@@ -108,7 +108,7 @@ def test_a_run_ends_at_its_share_of_the_roofline_and_says_so() -> None:
     (end,) = decide(state(0.96), Random(0))
     assert isinstance(end, Finish)
     assert end.reason is EndReason.ROOFLINE_REACHED
-    assert "attains 96% of the memory roofline (a run ends at 95%)" in end.message
+    assert "attains 96 % of the memory roofline (a run ends at 95 %)" in end.message
     assert "1.40x as fast" in end.message
 
 
@@ -131,7 +131,7 @@ def test_a_run_with_a_model_ends_where_the_headroom_is_not_worth_another_call(re
     (end,) = decide(spent, Random(0))
     assert isinstance(end, Finish)
     assert end.reason is EndReason.STAGNATED
-    assert f"attains {reached:.0%}" in end.message
+    assert f"attains {100 * reached:.0f} %" in end.message
     assert "not worth its price" in end.message
     free = replace(spent, config=RunConfig(proposers=("synthesiser",)))
     ignored = replace(spent, config=RunConfig(proposers=("synthesiser", "model-a"), roofline_share=None))

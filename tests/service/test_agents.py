@@ -220,7 +220,7 @@ def test_refusals_say_what_to_do(service: Service) -> None:
             await ask(client, "stop_run", run_id=run["run_id"])
             assert "it has ended. No kernel passed" in await refused(client, "best_kernel", run_id=run["run_id"])
             words = await refused(client, "submit_problem", name="x", source="x = 1\nclass Model(: pass\n")
-            assert "The line is 2 of the source." in words
+            assert "It is about line 2 of the source." in words
             words = await refused(client, "start_run", problem_id="prob_none", proposers=["nobody"])
             assert "no Proposer named 'nobody'" in words
         with write_session(service.engine) as s:

@@ -235,11 +235,12 @@ def test_numbers_read_well() -> None:
         "1.23 ms",
         "2.50 s",
     ]
-    assert [formatting.duration_s(v) for v in (0.44, 59.7, 61, 7300)] == [
+    assert [formatting.duration_s(v) for v in (0.44, 59.7, 61, 7300, 7200)] == [
         "0.4 s",
-        "1 min 0 s",
+        "1 min",
         "1 min 1 s",
         "2 h 1 min",
+        "2 h",
     ]
     assert formatting.moment("2026-11-21T08:30:00Z") == "2026-11-21 08:30 UTC"
 

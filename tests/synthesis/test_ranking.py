@@ -108,7 +108,7 @@ def test_what_stays_a_library_call_is_told_with_its_share() -> None:
     for kind in DeviceKind:
         draft = propose(graphs(source, [{"name": "w"}]), kind, number=0)
         assert draft is not None
-        held = " that hold 50% of the time" if kind is DeviceKind.CUDA else ""  # the roofline is a GPU's
+        held = " that hold 50 % of the time" if kind is DeviceKind.CUDA else ""  # the roofline is a GPU's
         assert draft.left == f"1 of 2 operations are library calls{held} (conv1d)"
     heavy = problem("return F.relu(F.conv2d(a0, a1))", "torch.randn(64, 64, 99, 99), torch.randn(64, 64, 9, 9)")
     draft = propose(graphs(heavy, [{"name": "w"}]), DeviceKind.CUDA, number=0)

@@ -117,7 +117,7 @@ def test_a_gain_within_the_harness_or_a_loss_on_held_out_data_forbids_promotion(
     assert decide(gain, again).why_not == ()
     within = decide(gain, again, (), [0.2])
     assert not within.promote
-    assert "because a faster harness could save 20.0% of its time" in within.why_not[0]
+    assert "because a faster harness could save 20.0 % of its time" in within.why_not[0]
     found = decide(gain, again, [(hidden, _logs(generator, 0.9, 0.001))])
     assert not found.promote
     assert found.worse_workloads == ("a held-out workload",)
@@ -171,8 +171,8 @@ def test_words_name_the_bound_what_is_asked_and_why() -> None:
     quiet, noisy = [(ONE, _logs(generator, 1.0, 0.0001))], [(ONE, [0.03, -0.03] * 4)]
     small = decide([(ONE, [math.log(1.004)] * 8)], quiet, name="the champion")
     assert small.why_not == (
-        "1.004x the champion was measured, but only 1.004x is sure (99.9%); more than 1.010x is asked",
+        "1.004x the champion was measured, but only 1.004x is sure (99.9 %); more than 1.010x is asked",
     )
     assert small.evidence()["why_not"] == small.why_not
     among = decide([(ONE, _logs(generator, 1.01, 0.0001))], noisy)
-    assert among.why_not[0].endswith("because two processes with this kernel differed by 2.3%"), among.why_not
+    assert among.why_not[0].endswith("because two processes with this kernel differed by 2.3 %"), among.why_not

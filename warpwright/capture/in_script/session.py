@@ -89,6 +89,7 @@ def write(recorder: Recorder, folder: Folder, most: int, largest: int) -> int:
         share = part.seconds / recorder.seconds if recorder.seconds else 0.0
         if len(chosen) == most or share < _LEAST_SHARE:
             break
+        about = f"{part.name} ({100 * share:.0f} %)"
         if (only and part.name != only) or not part.forms or any(_is_within(part, one) for one, _ in chosen):
             continue
         try:
@@ -96,10 +97,10 @@ def write(recorder: Recorder, folder: Folder, most: int, largest: int) -> int:
             traced = trace(part, forms, largest)
             text = problem(part, traced, share, recorder.seconds)
         except CannotTrace as error:
-            left.append(f"{part.name} ({share:.0%}): {error}")
+            left.append(f"{about}: {error}")
             continue
         except Exception as error:  # noqa: BLE001  tensors of the user's own kinds may raise anything
-            left.append(f"{part.name} ({share:.0%}): it cannot be written ({type(error).__name__}: {_line(error)})")
+            left.append(f"{about}: it cannot be written ({type(error).__name__}: {_line(error)})")
             continue
         alike = exchangeable(part, traced, largest)
         if alike.others:
@@ -111,7 +112,7 @@ def write(recorder: Recorder, folder: Folder, most: int, largest: int) -> int:
         told[name] = _told(part, traced, structure, share, alike)
         chosen.append((part, name))
         if folder.write(f"{name}.py", text):
-            print(f"{folder.path / name}.py: {share:.0%} of the time, {part.calls} calls of {part.name}")
+            print(f"{folder.path / name}.py: {100 * share:.0f} % of the time, {part.calls} calls of {part.name}")
     seen = {part.name for part in recorder.parts.values() if part.forms}
     for name, reason in recorder.unseen.items():
         if name not in seen and only in (None, name):

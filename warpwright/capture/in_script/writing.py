@@ -31,7 +31,7 @@ def problem(part: Part, traced: Traced, share: float, seconds: float) -> str:
     init = "\n".join(["    def __init__(self):", "        super().__init__()", *state]) + "\n\n" if state else ""
     signature = ", ".join(f"{name}={rows[0][name]}" for name in dict.fromkeys(sizes.values()))
     workloads = "".join(f"    {row!r},\n" for row in rows)
-    about = f"{part.name}: {part.calls} calls of {len(part.instances)}, {share:.0%} of {seconds:.3g} s"
+    about = f"{part.name}: {part.calls} calls of {len(part.instances)}, {100 * share:.0f} % of {seconds:.3g} s"
     return (
         f'"""{about}."""\n\n'
         + ("import operator\n\n" if "operator." in body else "")
