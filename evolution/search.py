@@ -136,10 +136,12 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
 def _retimed(state: SearchState) -> list[Retime]:
     """Judge elites again whose Baseline a later one has overtaken, best first, as far as the budget allows.
 
-    The Run's best comes before judgements that wait: knowing its speedup is worth more than another Candidate.
+    The Run's best comes before judgements that wait: knowing its speedup is worth more than another Candidate. One that
+    is being confirmed is left out, since a confirmation times every Baseline.
     """
     ranked = sorted(state.elites, key=lambda elite: (-elite.speedup, elite.candidate_id))
-    due = [e for e in ranked if e.outdated and not e.retimed and e.speedup > WORTH_RETIMING]
+    late = [e for e in ranked if e.outdated and not e.retimed and not (state.open_confirms and e.confirms)]
+    due = [e for e in late if e.speedup > WORTH_RETIMING]
     first = due[:1] if due[:1] == ranked[:1] and spending.may_retime_first(state) else []
     found = [Retime(candidate_id=e.candidate_id, first=True) for e in first]
     for elite in due[len(first) :]:

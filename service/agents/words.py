@@ -40,4 +40,5 @@ def _verdict(data: Mapping[str, Any]) -> str:
         return f"{data.get('verdict')} ({data.get('reason', '')})"
     if speedup is None:
         return "PASSED"
-    return f"PASSED, {'estimated at ' if data.get('outdated') else ''}{speedup:.2f} times the fastest baseline"
+    words = f"PASSED, {'estimated at ' if data.get('outdated') else ''}{speedup:.2f} times the fastest baseline"
+    return words + ", not promoted" * (data.get("promoted") is False)

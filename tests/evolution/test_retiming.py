@@ -70,6 +70,13 @@ def test_the_second_best_waits_its_turn() -> None:
     assert retimes(replace(ahead, open_judgements=12)) == []
 
 
+def test_one_that_is_being_confirmed_is_not_judged_again() -> None:
+    """Its confirmation times the later Baseline, too."""
+    under = (replace(elite(2, 1.5, outdated=True), confirms=1), elite(1, 1.2, outdated=True))
+    assert retimes(replace(STATE, elites=under, open_confirms=1)) == [Retime(candidate_id="c1")]
+    assert retimes(replace(STATE, elites=under))[0] == Retime(candidate_id="c2", first=True), "it found the earlier one"
+
+
 def test_one_that_is_judged_again_already_or_is_surely_slower_is_not() -> None:
     ordered = (elite(1, 0.8, outdated=True), elite(2, 1.5, outdated=True, retimed=True))
     assert retimes(replace(STATE, elites=ordered)) == []

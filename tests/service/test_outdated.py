@@ -92,6 +92,8 @@ def test_agents_are_told(client: TestClient, overtaken: tuple[str, str]) -> None
     assert "baselines timed: compile to beat; speedups so far are estimates over it" in state.recent
     line = line_of("evaluation.settled", {"number": 3, "verdict": "PASSED", "speedup": 1.6, "outdated": True})
     assert line == "candidate 3: PASSED, estimated at 1.60 times the fastest baseline"
+    line = line_of("evaluation.settled", {"number": 3, "verdict": "PASSED", "speedup": 1.3, "promoted": False})
+    assert line == "candidate 3: PASSED, 1.30 times the fastest baseline, not promoted"
 
 
 def test_a_prompt_has_the_estimates_of_each_workload(engine: Engine, overtaken: tuple[str, str]) -> None:
