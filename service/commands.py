@@ -67,6 +67,11 @@ def _actor() -> str:
         return "command line"
 
 
+def _place(engine: Engine) -> str:
+    """Name the database without its password: a command in another folder may use another one than the service."""
+    return engine.url.render_as_string(hide_password=True)
+
+
 def _create(chosen: argparse.Namespace, engine: Engine) -> None:
     lifetime = None if chosen.days is None else timedelta(days=chosen.days)
     with write_session(engine) as s:
@@ -77,7 +82,8 @@ def _create(chosen: argparse.Namespace, engine: Engine) -> None:
         detail = {"name": view.name, "scope": view.scope}
         record(s, "create_key", project_id=project_id, actor=_actor(), subject=view.id, detail=detail)
     print(secret)
-    print(f"{view.id} ({view.scope}, project {project_id}): store it now, it is not shown again", file=sys.stderr)
+    told = f"{view.id} ({view.scope}, project {project_id}, in {_place(engine)})"
+    print(f"{told}: store it now, it is not shown again", file=sys.stderr)
 
 
 def _list(chosen: argparse.Namespace, engine: Engine) -> None:
@@ -88,6 +94,8 @@ def _list(chosen: argparse.Namespace, engine: Engine) -> None:
             for view in page:
                 print(json.dumps(asdict(view), ensure_ascii=False))
             after = page[-1].id
+    if after is None:
+        print(f"no keys yet in {_place(engine)}", file=sys.stderr)
 
 
 def _revoke(chosen: argparse.Namespace, engine: Engine) -> None:

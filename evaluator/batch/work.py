@@ -114,7 +114,7 @@ def work(
     finally:
         for judge in crew:
             judge.close()
-    print(f"{results}: {len(have)} tasks were answered before, {done} now, {left + len(faults)} are left")
+    print(f"{results}: tasks answered before: {len(have)}, now: {done}, left: {left + len(faults)}")
     return _INCOMPLETE if left or faults else _OK
 
 

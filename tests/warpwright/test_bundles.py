@@ -29,7 +29,7 @@ def test_a_bundle_is_saved_with_the_command_for_the_other_machine(
     assert path.read_text(encoding="utf-8") == api.bundle
     assert api.bodies[-1] == {"device": "cuda", "limit": 9, "hours": 2.0}
     shown = capfd.readouterr()
-    assert "1 tasks for a cuda device, until tomorrow" in " ".join(shown.out.split())
+    assert "1 task for a cuda device, until tomorrow" in " ".join(shown.out.split())
     assert "python -m evaluator work one.bundle --device cuda:0" in " ".join(shown.err.split())
     assert run(api, "bundle", "-o", str(path), "--json") == ExitCode.OK
     assert json.loads(capfd.readouterr().out)["tasks"] == 1

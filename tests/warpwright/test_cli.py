@@ -126,7 +126,9 @@ def test_an_interrupt_cancels_the_run_whenever_it_comes(
     monkeypatch.setattr(Client, during, interrupted)
     assert optimize(api, problem) == ExitCode.INTERRUPTED
     assert ("POST", f"/api/v1/runs/{RUN_ID}/cancel") in api.asked
-    assert f"{RUN_ID} is cancelled" in capfd.readouterr().err
+    shown = " ".join(capfd.readouterr().err.split())
+    assert f"{RUN_ID} is cancelled. Its best kernel: " in shown
+    assert f" download {RUN_ID} --server {api.url}" in shown
 
 
 def test_an_interrupt_while_the_command_is_imported_is_no_traceback(

@@ -46,7 +46,8 @@ def bundle(
     if json:
         print_json({"id": made.id, "file": str(saved), "tasks": made.tasks, "expires_at": made.expires_at})
     else:
-        out.print(f"{saved}: {made.tasks} tasks for a {made.device_kind} device, until {made.expires_at}", markup=False)
+        tasks = f"{made.tasks} task{'s' * (made.tasks != 1)} for a {made.device_kind} device"
+        out.print(f"{saved}: {tasks}, until {made.expires_at[:16].replace('T', ' ')} UTC", markup=False)
         say(f"There: python -m evaluator work {saved.name} --device {'cuda:0' if device == 'cuda' else 'cpu'}")
     return ExitCode.OK
 

@@ -160,8 +160,9 @@ def _run_to_its_end(session: Session, options: Options, name: str, wanted: Mappi
     except Interrupted:
         try:
             run = run or client.create_run(**wanted, key=key)
-            client.cancel_run(run.id)
-            say(f"{run.id} is cancelled. Its results are kept: warpwright download {run.id}")
+            run = client.cancel_run(run.id)
+            again = f"{own_command()} download {run.id}{_stack_option(options)}"
+            say(f"{run.id} is cancelled. " + (f"Its best kernel: {again}" if run.best_id else "It found no kernel yet."))
         except WarpwrightError as error:
             say(f"the run could not be cancelled: {error}")
         raise
@@ -198,6 +199,10 @@ def _show(options: Options, session: Session, summary: Summary, saved: Path | No
         say("The file holds the best candidate: correct, but not proved faster.")
         if summary.estimate is not None:
             say("It was timed before the fastest baseline had compiled; more --seconds leave time to time it again.")
+
+
+def _stack_option(options: Options) -> str:
+    return f" --server {options.server}" if options.server is not None else _data_option(options.data)
 
 
 def _data_option(data: Path | None) -> str:

@@ -137,7 +137,7 @@ def test_a_job_that_was_ended_goes_on_where_it_ended(site: Site, capsys: pytest.
     assert site.asked().count("judge") == 3
     assert sorted(one.job_id for one in site.said()) == ["job_0", "job_1"]
     assert site.work() == 0
-    assert "2 tasks were answered before, 0 now, 0 are left" in capsys.readouterr().out
+    assert "tasks answered before: 2, now: 0, left: 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("judges", [1, 2])
