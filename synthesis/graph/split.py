@@ -1,9 +1,9 @@
-"""Split reductions of very long rows: the last dimension first, then the rest, so that more programs take part."""
+"""Split reductions of very long rows: the last dimensions first, then the rest, so that more programs take part."""
 
 from __future__ import annotations
 
-from synthesis.graph.nodes import FLOATS, Node, Program
-from synthesis.graph.sizes import product
+from synthesis.graph.nodes import FLOATS, HEADS, Node, Program
+from synthesis.graph.sizes import Size, product
 
 FEW_ROWS, LONG_ROW = 264, 1 << 17  # two programs for each processor of a large GPU; elements
 
@@ -22,5 +22,30 @@ def _split(node: Node, program: Program) -> None:
     few = all(r < FEW_ROWS and n >= LONG_ROW for r, n in zip(rows.values, length.values, strict=True))
     if not few or node.dtype not in FLOATS or source.shape[-1].equals(1):
         return
-    first = Node(f"{node.name}_of_rows", "reduce", node.fn, (source,), source.shape[:-1], "float32", 1, node.origin)
-    node.inputs, node.data = (first,), node.data - 1
+    last = _last_dimensions(node, source, program.one)
+    parts = source.shape[:-last]
+    first = Node(f"{node.name}_of_rows", "reduce", node.fn, (source,), parts, "float32", last, node.origin)
+    node.inputs, node.data = (first,), node.data - last
+
+
+def _last_dimensions(node: Node, source: Node, one: Size) -> int:
+    """Return how many dimensions the first reduction takes: as many as leave enough parts for all processors.
+
+    What is left is reduced by few programs, so it should be short. Several dimensions are one row where each operand
+    has all of them or none.
+    """
+    for last in range(node.data - 1, 1, -1):
+        parts = product(source.shape[:-last], one)
+        if all(count >= FEW_ROWS for count in parts.values) and _is_row(source, source.shape[-last:]):
+            return last
+    return 1
+
+
+def _is_row(node: Node, row: tuple[Size, ...]) -> bool:
+    """Return whether a pointwise node reads only tensors that have all of these last dimensions or none of them."""
+    tail = node.shape[-len(row) :]
+    if all(size.equals(1) for size in tail):
+        return True
+    if node.kind == "pointwise":
+        return all(_is_row(child, row) for child in node.inputs)
+    return node.kind in HEADS and tail == row

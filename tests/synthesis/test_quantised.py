@@ -11,14 +11,11 @@ from evaluator.types import DeviceKind
 from synthesis.draft import Draft
 from synthesis.expr import Expr, Table
 from synthesis.graph.nodes import Node
-from synthesis.graph.program import read_program
 from synthesis.graph.sizes import Affine, Size
-from synthesis.graph.split import split_reductions
 from synthesis.kernel import Kernel, Store
-from synthesis.plan import make_plan
 from synthesis.strategies import sequence
 from synthesis.triton.fold import fold_constants
-from tests.synthesis.checking import ROOT, graphs, problem
+from tests.synthesis.checking import ROOT, graphs
 from tests.synthesis.interpreter import Interpreter
 from tests.synthesis.test_triton import case, firsts
 
@@ -78,20 +75,6 @@ def test_long_rows_stay_two_kernels() -> None:
         workload["hidden"] *= 128
     strategies = {draft.strategy for draft in firsts(source, workloads)}
     assert "rows and their segments in registers" not in strategies
-
-
-def test_few_long_rows_are_reduced_in_two_steps() -> None:
-    source = problem("return ((a0 - a1) ** 2).mean()", "torch.randn(b, c), torch.randn(b, c)", sizes="b=2, c=3")
-    found = graphs(source, [{"name": "a", "b": 400, "c": 500}, {"name": "b", "b": 600, "c": 250}])
-    assert len(make_plan(read_program(found))[0].steps) == 1
-    steps = make_plan(split_reductions(read_program(found)))[0].steps
-    assert [s.length.values for s in steps if isinstance(s, Kernel)] == [(500, 250), (400, 600)]
-
-
-def test_many_rows_stay_one_step() -> None:
-    source = problem("return a0.sum((1, 2))", "torch.randn(b, c, d)", sizes="b=2, c=3, d=4")
-    found = graphs(source, [{"name": "a", "b": 4000, "c": 50, "d": 70}, {"name": "b", "b": 6000, "c": 25, "d": 7}])
-    assert len(make_plan(split_reductions(read_program(found)))[0].steps) == 1
 
 
 ONE = Size((1, 1), 1)
