@@ -75,7 +75,7 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         is_built = judge.children.built.get(trial.candidate) is not None  # else every process would compile
         with spent.on("check"):
             judge.tell(stage="confirm", step="check")
-            checked = _check(judge, trial, reference, processes.begin if is_built else lambda: None)
+            checked = _check(judge, trial, reference, spent, processes.begin if is_built else lambda: None)
         if not trial.is_timed:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
         with spent.on("start"):
@@ -154,7 +154,7 @@ class _Checked:
     resources: dict[str, Any]
 
 
-def _check(judge: Judge, trial: Trial, reference: Subject, begin: Callable[[], None]) -> _Checked:
+def _check(judge: Judge, trial: Trial, reference: Subject, spent: Spent, begin: Callable[[], None]) -> _Checked:
     """Check correctness again with new seeds, held-out Workloads included, and run tools beside that.
 
     `begin` starts the other processes, once those that the check waits for are there: many that start at once take
@@ -176,10 +176,11 @@ def _check(judge: Judge, trial: Trial, reference: Subject, begin: Callable[[], N
         evidence: dict[str, Any] = {"correctness": report.evidence()}
         resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CONFIRM)}
         if trial.kind in sanitizer.DEVICES:
-            if tools is None:
-                with judge.children.start(trial.candidate, Stage.CONFIRM) as other:
-                    tools = _begin_tools(beside, judge, trial, reference, other)
-            evidence["sanitizer"], read = tools.result()
+            with spent.on("tools"):  # a part of the check's seconds
+                if tools is None:
+                    with judge.children.start(trial.candidate, Stage.CONFIRM) as other:
+                        tools = _begin_tools(beside, judge, trial, reference, other)
+                evidence["sanitizer"], read = tools.result()
             resources |= read
     return _Checked(evidence, resources)
 
