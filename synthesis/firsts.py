@@ -52,3 +52,16 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {"COLUMNS": 128, "DEPTH": 128, "PRODUCT_WARPS": 8},
     {"COLUMNS": 32, "PRODUCT_STAGES": 5, "VECTOR": 0},
 )
+
+COLUMN_FIRSTS: tuple[Configuration, ...] = (
+    {},
+    {"STRIP": 256, "STRIP_TILE": 4096},
+    {"COLUMN_TILE": 4096},
+    {"COLUMN_ELEMENTS": 16},
+    {"STRIP_TILE": 4096},
+    {"STRIP": 64},
+    {"STRIP_STAGES": 4},
+    {"STRIP_ELEMENTS": 8},
+    {"COLUMN_TILE": 16384},
+    {"MAX_COLUMN": 256},
+)

@@ -13,7 +13,7 @@ from synthesis.cpp.module import write_module as write_cpp
 from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
-from synthesis.firsts import BLOCK_FIRSTS, CPU_FIRSTS
+from synthesis.firsts import BLOCK_FIRSTS, COLUMN_FIRSTS, CPU_FIRSTS
 from synthesis.graph.aten import Graph
 from synthesis.graph.bias import detach_biases
 from synthesis.graph.columns import join_slices, split_columns
@@ -26,6 +26,7 @@ from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner, make_plan
 from synthesis.ranking import SHARED_BYTES, Rows, ranked, rows_of
 from synthesis.shares import left_to_libraries, library_calls, told
+from synthesis.triton.columns import lane_of
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
 from synthesis.tuning import Configuration, configure, neighbours, read_tunables, shuffled_configurations
@@ -228,6 +229,18 @@ def _blocks(title: str, *, norms_apart: bool = False) -> Write:
     return write
 
 
+def _columns(title: str) -> Write:
+    def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        program = split_reductions(detach_biases(read_program(graphs, without, wide=True, columns=True)))
+        use_blocks(program)
+        plan, planner = make_plan(program)
+        if not any(isinstance(s, Kernel) and s.in_order and lane_of(s) is not None for s in plan.steps):
+            raise Unsupported("no rows across memory")
+        return write_triton(plan, planner, modes=("held", "streamed"), title=title, across=True)
+
+    return write
+
+
 def _segments(title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         plan, planner = make_plan(_gpu_program(graphs, without), segments=True)
@@ -251,6 +264,14 @@ def _rows(mode: str, title: str) -> Write:
 
 
 CUDA = (
+    Strategy(
+        "rows across memory",
+        "Reductions over dimensions that are not the last: each program reads a strip of neighbours.",
+        Language.TRITON,
+        _columns("Fused rows across memory in Triton: each program reduces a strip of neighbouring ones."),
+        COLUMN_FIRSTS,
+        lead=4,
+    ),
     Strategy(
         "building blocks",
         "Products of few rows, attention and group statistics are kernels of their own, with what surrounds them.",

@@ -17,13 +17,13 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "not", "and
 class Builder:
     """Makes nodes with unique names. `origin` (the aten operation at hand) is noted on each.
 
-    With `across`, reductions may be over any dimensions, else over the last ones, and rows may be scanned. Raises
-    Unsupported for integers that kernels would get wrong.
+    With `across` or `columns`, reductions may be over any dimensions, else over the last ones; with `across`, rows may
+    be scanned, too. Raises Unsupported for integers that kernels would get wrong.
     """
 
-    def __init__(self, one: Size, *, wide: bool = False, across: bool = False) -> None:
+    def __init__(self, one: Size, *, wide: bool = False, across: bool = False, columns: bool = False) -> None:
         self.one = one
-        self.across = across
+        self.across, self.columns = across, columns
         self.origin = ""
         self.ranges = Ranges(wide=wide)
         self._used: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Builder:
         return tuple(result)
 
     def reduce(self, fn: str, x: Node, dims: Sequence[int], *, keep: bool) -> Node:
-        """Reduce over `dims`. Others than the last are moved there (`across`), one run of neighbours after the other.
+        """Reduce over `dims`. Others than the last are moved there, one run of neighbours after the other.
 
         Raise Unsupported. Dimensions of size 1 are no obstacle.
         """
@@ -92,11 +92,12 @@ class Builder:
         self.ranges.check_reduction(fn, x, self.count(x, sorted(wanted)))
         run = self._last_run(x, wanted)
         apart = sorted(wanted - set(run))
-        if not self.across and (apart or run[-1] < x.rank - 1):
+        if not (self.across or self.columns) and (apart or run[-1] < x.rank - 1):
             raise Unsupported("a reduction that is not over the last dimensions")
         if apart:
-            inner = self.reduce(fn, x, run, keep=True)
-            return self.reshape(self.reduce(fn, inner, apart, keep=True), shape)
+            inner = self.reduce(fn, x if fn != "sum" else self._wide(x), run, keep=True)
+            whole = self.reshape(self.reduce(fn, inner, apart, keep=True), shape)
+            return whole if whole.dtype == dtype else self.pointwise("cast", whole, dtype=dtype)
         moved = self.permute(x, [d for d in range(x.rank) if d not in run] + run)
         rows = moved.shape[: x.rank - len(run)]
         reduced = Node(self.name(fn), "reduce", fn, (moved,), rows, dtype, len(run), origin=self.origin)
@@ -131,6 +132,11 @@ class Builder:
             del run[0]
         return run
 
+    def _wide(self, x: Node) -> Node:
+        """Return a tensor with partial sums that are not rounded to 16 bits on their way."""
+        narrow = x.dtype in FLOATS and x.dtype != "float32"
+        return self.pointwise("cast", x, dtype="float32") if narrow else x
+
     def count(self, x: Node, dims: Sequence[int]) -> Size:
         return product((x.shape[d % x.rank] for d in dims), self.one)
 
@@ -139,7 +145,8 @@ class Builder:
         return self.pointwise("mul", total, Formula("reciprocal", self.count(x, dims)), dtype=x.dtype)
 
     def variance(self, x: Node, dims: Sequence[int], correction: float, *, keep: bool) -> Node:
-        centred = self.pointwise("sub", x, self.mean(x, dims, keep=True))
+        source = self._wide(x) if self.columns else x  # the mean may be stored between two kernels
+        centred = self.pointwise("sub", x, self.mean(source, dims, keep=True))
         total = self.reduce("sum", self.pointwise("mul", centred, centred), dims, keep=keep)
         count: Operand = self.count(x, dims)
         if correction:

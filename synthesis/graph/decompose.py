@@ -31,10 +31,11 @@ class Decomposer:
         *,
         wide: bool = False,
         across: bool = False,
+        columns: bool = False,
     ) -> None:
         self.rules = rules
         self.unifier = Unifier(graphs)
-        self.build = Builder(self.unifier.one, wide=wide, across=across)
+        self.build = Builder(self.unifier.one, wide=wide, across=across, columns=columns)
         self.build.reserve(RESERVED | set(self.unifier.symbols))
         self.env: dict[str, Any] = {}
         self.heads: list[Node] = []

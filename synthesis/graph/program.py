@@ -22,11 +22,17 @@ EXCLUDED_RULES: tuple[frozenset[str], ...] = (
 
 
 def read_program(
-    graphs: Mapping[str, Graph], without: frozenset[str] = frozenset(), *, wide: bool = False, across: bool = False
+    graphs: Mapping[str, Graph],
+    without: frozenset[str] = frozenset(),
+    *,
+    wide: bool = False,
+    across: bool = False,
+    columns: bool = False,
 ) -> Program:
     """Return the Program of these graphs (by workload, all of one reference). Operations in `without` stay library
-    calls; with `wide`, kernels compute with int64; with `across`, they reduce over any dimensions. Raise Unsupported.
+    calls; with `wide`, kernels compute with int64; with `across` or `columns`, they reduce over any dimensions, with
+    `across` they scan rows and frame tensors, too. Raise Unsupported.
     """
     rules = {name: rule for name, rule in RULES.items() if name not in without}
-    across = across and ACROSS not in without
-    return Decomposer([graphs[name] for name in sorted(graphs)], rules, wide=wide, across=across).run()
+    across, columns = (asked and ACROSS not in without for asked in (across, columns))
+    return Decomposer([graphs[name] for name in sorted(graphs)], rules, wide=wide, across=across, columns=columns).run()

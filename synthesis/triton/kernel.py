@@ -1,4 +1,4 @@
-"""Write a kernel in Triton: a row held in registers, a row streamed in blocks, or tiles of a pointwise kernel."""
+"""Write a kernel in Triton: rows held in registers or streamed in blocks, or tiles of a pointwise kernel."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import QUANTISED, Node
 from synthesis.graph.sizes import Size
 from synthesis.kernel import Kernel, Store
+from synthesis.triton import columns
 from synthesis.triton.fold import fold_constants
 from synthesis.triton.specialise import jit, needed_by_rows
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
+STREAMED = ("streamed", "columns_streamed")
 LOWEST = "-3.4028234663852886e38"
 
 
@@ -77,8 +79,11 @@ def loop_lines(kernel: Kernel) -> Iterator[str]:
         yield f"{variable} = {rest}"
 
 
-def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
-    """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported."""
+def write_kernel(kernel: Kernel, mode: str, *, exact: bool, lane: str = "") -> TritonKernel:
+    """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported.
+
+    `lane` is the loop over neighbours in memory, where rows lie across it.
+    """
     kernel = kernel if exact else fold_constants(kernel)
     w = Writer(kernel, mode, exact)
     sizes = kernel.symbols()
@@ -105,19 +110,23 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     w.used |= set(pointers)
     if mode == "streamed":
         w.online = online_pairs(kernel)
-    _head(w)
-    if mode == "streamed":
+    if lane:
+        w.axis = 0
+        columns.head(w, lane)
+    else:
+        _head(w)
+    if mode in STREAMED:
         _streamed(w)
     else:
-        if mode != "looped":
+        if mode not in ("looped", "columns"):
             w.emit(f"column_inside = {COLUMN_INSIDE}")
         w.emit("inside = row_inside & column_inside")
         for store in sorted(kernel.stores, key=lambda store: w.phase(store.value)):  # those before a reduction first
             _store(w, store)
     name = f"{kernel.name}_{mode}"
-    constants = [*OF_PART, "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
+    constants = [*OF_PART, "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", *STREAMED) else [])]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
-    needed = needed_by_rows(kernel)
+    needed = columns.needed_by_columns(kernel, lane) if lane else needed_by_rows(kernel)
     text = "\n".join([jit(sizes, needed), f"def {name}({parameters}):", *w.lines])
     rows, length, run = rows_of_kernel(kernel), kernel.length, run_of_kernel(kernel)
     return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, rows, length, pointers, run, needed)
@@ -199,7 +208,7 @@ def _store(w: Writer, store: Store) -> None:
     mask = "inside" if store.full else "row_inside"
     if not store.value.full:
         kind = "tl.float32" if store.value.type == "f" else "tl.int64"
-        value = f"{value} + tl.zeros([ROWS, {'BLOCK' if store.full else 1}], {kind})"
+        value = f"{value} + tl.zeros({w.shape('ROWS', 'BLOCK' if store.full else '1')}, {kind})"
     place = place_of(store.offset) if w.kernel.outer else f"row * 0 + {place_of(store.offset)}"
     w.emit(f"tl.store({store.node.name}_ptr + {place}, {value}, mask={mask})")
 
@@ -242,7 +251,9 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         _prepare(w, s.value)
     parts: dict[int, str] = {}
     for r in plain:
-        parts[r.number] = w.assign(f"{r.hint}_part", f"tl.full([ROWS, BLOCK], {IDENTITY[r.data]}, tl.float32)")
+        parts[r.number] = w.assign(
+            f"{r.hint}_part", f"tl.full({w.shape('ROWS', 'BLOCK')}, {IDENTITY[r.data]}, tl.float32)"
+        )
     for number, peak in online.items():
         if peak.number not in parts:
             lanes = f"[ROWS, BLOCK // {_lane(w.kernel)}]"
@@ -250,8 +261,11 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         parts[number] = w.assign("total_part", f"tl.zeros({lanes}, tl.float32)")
     w.emit("for start in tl.range(0, n, BLOCK, num_stages=STAGES):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
-    w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
-    w.emit(f"column_inside = {COLUMN_INSIDE}")
+    if w.axis == 0:
+        columns.positions(w, "start + ")
+    else:
+        w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
+        w.emit(f"column_inside = {COLUMN_INSIDE}")
     w.emit("inside = row_inside & column_inside")
     for s in stores:
         _store(w, s)

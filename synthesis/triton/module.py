@@ -12,6 +12,7 @@ from synthesis.graph.nodes import QUANTISED, Node, Program
 from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel, share_loads, unjoin
 from synthesis.plan import Plan, Planner
+from synthesis.triton import columns
 from synthesis.triton.kernel import TritonKernel, join_kernels, write_kernel
 from synthesis.triton.prelude import prelude
 from synthesis.triton.segments import write_segments
@@ -50,6 +51,16 @@ def _index(arguments):
     return tl.int64 if large else tl.int32
 '''
 LAUNCH = {
+    "segmented": '''
+def _segmented(kernel, rows, segments, n, run, *arguments):
+    """Whole rows of segments in the registers of one program."""
+    parts, block = triton.next_power_of_2(segments), triton.next_power_of_2(n)
+    together = min(max(1, CONFIG["TILE"] // (parts * block)), triton.next_power_of_2(rows))
+    warps = max(1, min(32, together * parts * block // (32 * CONFIG["ELEMENTS"])))
+    grid = (triton.cdiv(rows, together),)
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
+    kernel[grid](*arguments, ROWS=together, SEGMENTS=parts, BLOCK=block, EVEN=run % together == 0, **options)
+''',
     "held": '''
 def _held(kernel, rows, n, run, *arguments):
     """Whole rows in the registers of one program; short rows several at a time. Where multiprocessors are idle, a row
@@ -64,16 +75,6 @@ def _held(kernel, rows, n, run, *arguments):
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
     options |= {"EVEN": run % together == 0, "WHOLE": n == block}
     kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
-''',
-    "segmented": '''
-def _segmented(kernel, rows, segments, n, run, *arguments):
-    """Whole rows of segments in the registers of one program."""
-    parts, block = triton.next_power_of_2(segments), triton.next_power_of_2(n)
-    together = min(max(1, CONFIG["TILE"] // (parts * block)), triton.next_power_of_2(rows))
-    warps = max(1, min(32, together * parts * block // (32 * CONFIG["ELEMENTS"])))
-    grid = (triton.cdiv(rows, together),)
-    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[grid](*arguments, ROWS=together, SEGMENTS=parts, BLOCK=block, EVEN=run % together == 0, **options)
 ''',
     "looped": '''
 def _looped(kernel, rows, n, run, *arguments):
@@ -132,10 +133,11 @@ _TYPES = {torch.float32: tl.float32, torch.float16: tl.float16, torch.bfloat16: 
 """
 
 
-def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: str) -> str:
+def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: str, across: bool = False) -> str:
     """Write a Triton Candidate at the first value of each Tunable. Raise Unsupported.
 
-    `modes` lists how rows with reductions are read: ("held",), ("streamed",), or both: held up to MAX_ROW.
+    `modes` lists how rows with reductions are read: ("held",), ("streamed",), or both: held up to MAX_ROW. With
+    `across`, those that lie across memory are read in strips of neighbours.
     """
     program = plan.program
     host = Host(program, planner)
@@ -146,7 +148,10 @@ def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: s
             kernels += _launch_tiles(host, [s for s in steps if isinstance(s, Kernel)])
             continue
         for step in steps:
-            _write_step(host, step, modes, kernels, blocks)
+            if across and isinstance(step, Kernel) and (lane := columns.lane_of(step)) is not None:
+                kernels += _launch_columns(host, step, lane)
+            else:
+                _write_step(host, step, modes, kernels, blocks)
     host.results()
     return _render(program, plan, host, kernels, blocks, title)
 
@@ -214,6 +219,21 @@ def _launch_rows(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[Trito
     return written
 
 
+def _launch_columns(host: Host, kernel: Kernel, lane: str) -> list[TritonKernel]:
+    """Write a kernel whose rows lie across memory: held up to MAX_COLUMN, unless one pass over them is enough."""
+    modes = ["columns", "columns_streamed"] if kernel.passes > 1 else ["columns_streamed"]
+    written = [write_kernel(kernel, mode, exact=_exact(kernel), lane=lane) for mode in modes]
+    arguments = ", ".join([*_memory(host, written[0]), *written[0].sizes])
+    sizes = (columns.outer_of(kernel, lane), columns.width_of(kernel, lane), kernel.length)
+    outer, width, length = (host.size(size) for size in sizes)
+    calls = [f"_{w.mode}({w.name}, {outer}, {width}, {length}, {arguments})" for w in written]
+    if len(calls) == 2:
+        host.lines += [f'if {length} <= CONFIG["MAX_COLUMN"]:', f"    {calls[0]}", "else:", f"    {calls[1]}"]
+    else:
+        host.lines += calls
+    return written
+
+
 def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
     modes = {k.mode for k in kernels}
     found: dict[str, list[Any]] = {}
@@ -223,6 +243,8 @@ def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
         ("looped", LOOPED),
         ("streamed", STREAMED),
         ("tiled", TILED),
+        ("columns", columns.HELD),
+        ("columns_streamed", columns.STREAMED),
     ):
         if mode in modes:
             found |= {name: list(v) for name, v in values.items() if name not in found}
@@ -253,11 +275,7 @@ def _render(
     ]
     pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))
     texts = list(dict.fromkeys([*(t for b in blocks for t in b.kernels), *(k.text for k in kernels)]))
-    launches = [
-        LAUNCH[mode]
-        for mode in ("segmented", "held", "looped", "streamed", "tiled")
-        if any(k.mode == mode for k in kernels)
-    ]
+    launches = [text for mode, text in (LAUNCH | columns.LAUNCH).items() if any(k.mode == mode for k in kernels)]
     launches += dict.fromkeys(text for block in blocks for text in block.launches.values())
     if any("_processors(" in launch for launch in launches):
         launches.insert(0, PROCESSORS)

@@ -71,9 +71,14 @@ class Writer:
     used: set[str] = field(default_factory=set)
     indent: str = "    "
     online: dict[int, Expr] = field(default_factory=dict)
+    axis: int = 1  # of a block, along its rows
 
     def emit(self, text: str) -> None:
         self.lines.append(self.indent + text)
+
+    def shape(self, rows: str, columns: str) -> str:
+        """Return the shape of a block of so many rows and columns."""
+        return f"[{rows}, {columns}]" if self.axis == 1 else f"[{columns}, {rows}]"
 
     def unique_name(self, hint: str) -> str:
         name, count = hint, 1
@@ -226,15 +231,15 @@ class Writer:
 
     def reduce(self, expr: Expr) -> str:
         """Reduce a whole row that is held in registers."""
-        if self.mode not in ("held", "looped"):
+        if self.mode not in ("held", "looped", "columns"):
             raise Unsupported("a reduction that is not ready")
         return self.across(expr, f"tl.where(inside, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
 
     def across(self, expr: Expr, block: str) -> str:
         if expr.data in ("max", "min"):
             self.pieces.add(f"_{expr.data}")
-            return f"tl.reduce({block}, 1, _{expr.data}, keep_dims=True)"
-        return f"tl.{'max' if expr.data == 'peak' else 'sum'}({block}, axis=1, keep_dims=True)"
+            return f"tl.reduce({block}, {self.axis}, _{expr.data}, keep_dims=True)"
+        return f"tl.{'max' if expr.data == 'peak' else 'sum'}({block}, axis={self.axis}, keep_dims=True)"
 
     def phase(self, expr: Expr) -> int:
         """Return `Expr.phase`, except that one pass computes both a softmax's peak and its total."""
