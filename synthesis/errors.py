@@ -8,6 +8,8 @@ SynthesisError
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class SynthesisError(Exception):
     """The base of the synthesiser's errors."""
@@ -23,3 +25,11 @@ class SlotsError(SynthesisError):
 
 class Unsupported(SynthesisError):
     """The synthesiser has no kernel for this; the message says what."""
+
+
+class LibraryCall(Unsupported):
+    """An operation stays a library call, whose result has this shape by the operation's own rule."""
+
+    def __init__(self, told: str, shape: tuple[Any, ...]) -> None:
+        super().__init__(told)
+        self.shape = shape

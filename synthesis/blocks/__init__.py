@@ -11,7 +11,7 @@ any element-wise expression: a prologue on each operand, a score, an epilogue.
   values that are part of the keys' tile (latent caches). `attend` writes its kernels.
 - `groups`: statistics over groups of channels, then an element-wise result.
 - `batch`: statistics of each channel over the batch, then the normalised batch.
-- `pool`: largest elements and means of windows.
+- `pool`: largest elements and means of windows of one and two dimensions; `volume`: of three.
 - `scan`: sums of all elements up to each.
 - `extreme`: positions of the largest or least elements.
 

@@ -1,4 +1,4 @@
-"""Max and average pooling over two dimensions: each program goes down a strip of columns.
+"""Max and average pooling over one or two dimensions: each program goes down a strip of columns.
 
 A row of the input is reduced over the width of the window once. Where windows are one apart, it is kept for all rows of
 results that its window reaches, and a thread reduces four neighbouring columns and reads their surroundings too.
@@ -17,7 +17,7 @@ from synthesis.graph.sizes import Size
 from synthesis.host import Host
 
 GROUP = 4  # columns of a thread where windows are one apart: 16 bytes of float32
-POOLS = {"aten.max_pool2d.default": "max", "aten.avg_pool2d.default": "mean"}
+POOLS = {f"aten.{kind}_pool{rank}d.default": fn for kind, fn in (("max", "max"), ("avg", "mean")) for rank in (1, 2)}
 TUNABLES = {
     "POOL_COLUMNS": [512, 256, 128, 1024],
     "POOL_ROWS": [64, 32, 128, 256],  # of results, of a program
@@ -35,23 +35,29 @@ def fit(root: Node, _: Size) -> tuple[Pool, list[Node]]:
     if fn == "mean":
         names = ("kernel", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
     given = dict(zip(names, args[1:], strict=False)) | named
-    window = _pair(given["kernel"])
-    stride = _pair(given.get("stride") or list(window))
-    padding = _pair(given.get("padding", 0))
-    if given.get("ceil_mode") or given.get("divisor_override") or _pair(given.get("dilation", 1)) != (1, 1):
+    flat = "pool1d" in root.fn
+    window = _pair(given["kernel"], 1 if flat else None)
+    stride = _pair(given.get("stride") or list(window), 1 if flat else None)
+    padding = _pair(given.get("padding", 0), 0 if flat else None)
+    dilation = _pair(given.get("dilation", 1), 1 if flat else None)
+    if given.get("ceil_mode") or given.get("divisor_override"):
         raise Unsupported("a pooling of another form")
     if padding != (0, 0) and not given.get("count_include_pad", True):
         raise Unsupported("a mean over parts of windows")
-    if not isinstance(x, Node) or x.rank not in (3, 4) or x.dtype not in FLOATS:
+    if not isinstance(x, Node) or x.rank not in ((2, 3) if flat else (3, 4)) or x.dtype not in FLOATS:
         raise Unsupported("a pooling of something else")
     if not is_in_memory(x, reshaped=True):
         raise Unsupported("a pooling of a view")
-    return Pool(x, fn, window, stride, padding), [x]
+    return Pool(x, fn, window, stride, padding, dilation), [x]
 
 
-def _pair(value: Any) -> tuple[int, int]:
-    """Return a number, or two, as two literals. Raise Unsupported where they differ between workloads."""
+def _pair(value: Any, above: int | None = None) -> tuple[int, int]:
+    """Return a number, or two, as two literals, with `above` as the first of one dimension.
+
+    Raise Unsupported where they differ between workloads.
+    """
     listed = list(value) if isinstance(value, list | tuple) else [value]
+    listed = listed if above is None else [above, listed[-1]]
     numbers = []
     for one in listed if len(listed) == 2 else listed * 2:
         literal = one.values[0] if isinstance(one, Size) else one
@@ -63,13 +69,17 @@ def _pair(value: Any) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class Pool:
-    """Windows of `window` elements, `stride` apart, over `x` with `padding` at each side."""
+    """Windows of `window` elements, `stride` apart, over `x` with `padding` at each side.
+
+    The elements of a window are `dilation` apart. Those of one dimension are one row high.
+    """
 
     x: Node
     fn: str
     window: tuple[int, int]
     stride: tuple[int, int]
     padding: tuple[int, int]
+    dilation: tuple[int, int] = (1, 1)
     title: str = "pooling"
 
     @property
@@ -95,7 +105,7 @@ class Pool:
         sizes = [host.size(s) for s in (*self.x.shape[-2:], *node.shape[-2:])]
         host.lines.append(f"_pool(pool_{name}, {source}, {out}, {planes}, {', '.join(sizes)})")
         pieces = {"_max"} if self.fn == "max" else set()
-        close = self.stride == (1, 1) and self.padding[1] <= GROUP and self._reach <= GROUP
+        close = self.stride == self.dilation == (1, 1) and self.padding[1] <= GROUP and self._reach <= GROUP
         kernels = [self._close_row(name), self._close(name)] if close else [self._row(name), self._kernel(name)]
         return Code(kernels, {"pool": LAUNCH}, dict(TUNABLES), pieces)
 
@@ -113,7 +123,7 @@ class Pool:
         for title, shift in sorted(wanted.items(), key=lambda item: item[1]):
             mask = {"here": "(j < width)", "before": f"(j >= {GROUP})", "after": f"(j + {GROUP} < width)"}[title]
             mask += f" & (j < width + {GROUP})" if title == "before" else ""
-            lines.append(f"    {title} = tl.load({_plus('at', shift)}, mask=inside & {mask}, other={self._start})")
+            lines.append(f"    {title} = tl.load({plus('at', shift)}, mask=inside & {mask}, other={self._start})")
             lines.append(f"    even, odd = tl.split(tl.reshape({title}.to(tl.float32), [BLOCK // {GROUP}, 2, 2]))")
             names = [_value(shift + number) for number in range(GROUP)]
             lines.append(f"    {names[0]}, {names[2]} = tl.split(even)")
@@ -147,9 +157,9 @@ class Pool:
         names = [[f"row_{number}_{place}" for place in range(GROUP)] for number in range(high)]
         lines = [
             *self._head(name, f"tl.arange(0, BLOCK // {GROUP})[:, None] * {GROUP} + tl.arange(0, {GROUP})[None, :]"),
-            *(f"    {', '.join(names[n])} = {row.format(_plus('first', n - above))}" for n in range(high - 1)),
+            *(f"    {', '.join(names[n])} = {row.format(plus('first', n - above))}" for n in range(high - 1)),
             "    for i in tl.range(first, last, loop_unroll_factor=UNROLL):",
-            f"        {', '.join(names[-1])} = {row.format(_plus('i', high - 1 - above))}",
+            f"        {', '.join(names[-1])} = {row.format(plus('i', high - 1 - above))}",
             *(f"        out_{p} = ({self._join([r[p] for r in names])}){scale}" for p in range(GROUP)),
             "        out = tl.reshape(tl.join(tl.join(out_0, out_2), tl.join(out_1, out_3)), [BLOCK // 4, 4])",
             "        tl.store(out_ptr + i * out_width + j, out, mask=j < out_width)",
@@ -179,10 +189,10 @@ class Pool:
         """Write the function that reduces one row of the input over the width of the windows."""
         steps = []
         for number in range(self.window[1]):
-            shift = number - self.padding[1]
-            bounds = [f"({_plus('column', shift)} >= 0)"] if shift < 0 else []
-            mask = " & ".join(["inside", *bounds, f"({_plus('column', shift)} < width)"])
-            load = f"tl.load({_plus('at', shift)}, mask={mask}, other={self._start})"
+            shift = number * self.dilation[1] - self.padding[1]
+            bounds = [f"({plus('column', shift)} >= 0)"] if shift < 0 else []
+            mask = " & ".join(["inside", *bounds, f"({plus('column', shift)} < width)"])
+            load = f"tl.load({plus('at', shift)}, mask={mask}, other={self._start})"
             steps.append(f"    value_{number} = {load}.to(tl.float32)")
         values = [f"value_{number}" for number in range(self.window[1])]
         return "\n".join(
@@ -207,8 +217,11 @@ class Pool:
         lines = [
             *self._head(name, "tl.arange(0, BLOCK)"),
             "    for i in tl.range(first, last, loop_unroll_factor=UNROLL):",
-            f"        top = {_plus(top, -self.padding[0])}",
-            *(f"        {kept} = {row.format(_plus('top', number))}" for number, kept in enumerate(rows)),
+            f"        top = {plus(top, -self.padding[0])}",
+            *(
+                f"        {kept} = {row.format(plus('top', number * self.dilation[0]))}"
+                for number, kept in enumerate(rows)
+            ),
             f"        tl.store(out_ptr + i * out_width + j, ({self._join(rows)}){scale}, mask=j < out_width)",
         ]
         return "\n".join(lines)
@@ -222,7 +235,8 @@ def _pair_of(number: int) -> str:
     return f"pair_{number}" if number >= 0 else f"pair_before_{-number}"
 
 
-def _plus(text: str, number: int) -> str:
+def plus(text: str, number: int) -> str:
+    """Return a place that is so many elements further."""
     return text if number == 0 else f"{text} + {number}" if number > 0 else f"{text} - {-number}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from synthesis.blocks import batch, extreme, pool, scan
+from synthesis.blocks import batch, extreme, pool, scan, volume
 from synthesis.blocks.attention import SDPA, use_attention
 from synthesis.blocks.block import MATMULS, Block, base, compute
 from synthesis.blocks.groups import use_groups
@@ -18,6 +18,7 @@ Fit = Callable[[Node, Size], tuple[Block, list[Node]]]
 """Returns the block for a call, and what it reads. Raises Unsupported."""
 CALLS: Mapping[str, Fit] = {
     **dict.fromkeys(pool.POOLS, pool.fit),
+    **dict.fromkeys(volume.VOLUMES, volume.fit),
     **dict.fromkeys(extreme.FINDS, extreme.fit),
     scan.CUMSUM: scan.fit,
     batch.BATCH_NORM: batch.fit,

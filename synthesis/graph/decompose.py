@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from synthesis.errors import Unsupported
+from synthesis.errors import LibraryCall, Unsupported
 from synthesis.graph.aten import Call, Graph
 from synthesis.graph.build import Builder
 from synthesis.graph.nodes import HEADS, Node, Program
@@ -157,6 +157,8 @@ class Decomposer:
             except (Unsupported, TypeError) as problem:
                 if mutates:
                     raise Unsupported(f"{call.op}: {problem}") from problem
+                if isinstance(problem, LibraryCall):
+                    return self._library(calls, args, kwargs, problem.shape)
             else:
                 self._note(result, args, call)
                 return result
@@ -177,12 +179,19 @@ class Decomposer:
         if isinstance(result, Node) and result.kind == "pointwise":
             result.name = self.build.name(call.name)
 
-    def _library(self, calls: tuple[Call, ...], args: list[Any], kwargs: dict[str, Any]) -> Node:
+    def _library(
+        self,
+        calls: tuple[Call, ...],
+        args: list[Any],
+        kwargs: dict[str, Any],
+        shape: tuple[Size, ...] | None = None,
+    ) -> Node:
         call = calls[0]
         inputs: list[Node] = []
         _collect([args, kwargs], inputs)
         several = len(call.values) != 1
-        shape = () if several else self.unifier.shape(calls)
+        if shape is None:
+            shape = () if several else self.unifier.shape(calls)
         dtype = "" if several else self._dtype(calls, 0)
         name = self.build.name(call.name)
         return Node(name, "library", call.op, tuple(inputs), shape, dtype, (args, kwargs), origin=self.build.origin)

@@ -7,7 +7,7 @@ import itertools
 import math
 from typing import Any
 
-from synthesis.errors import Unsupported
+from synthesis.errors import LibraryCall, Unsupported
 from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import Node
 from synthesis.graph.sizes import Size
@@ -32,7 +32,7 @@ def _constant_pad(d: Decomposer, calls: Calls, x: Node, widths: list[Any], value
 
 def _framed(d: Decomposer, x: Node, widths: list[Any], value: float) -> Node:
     whole = x.rank - len(widths) // 2
-    pairs = list(zip(_literals(widths[::2]), _literals(widths[1::2]), strict=True))[::-1]
+    pairs = list(zip(literals(widths[::2]), literals(widths[1::2]), strict=True))[::-1]
     before, after = ([0] * whole + [pair[side] for pair in pairs] for side in (0, 1))
     return d.copy(x) if not any(widths) else d.build.pad(x, before, after, float(value))
 
@@ -65,9 +65,9 @@ def _avg_pool(
     divisor_override: int | None = None,
 ) -> Node:
     """Add up the elements of each window, the frame's included."""
-    if any(_literals(_listed(padding, 1))) and not count_include_pad:
-        raise Unsupported("averages of parts of windows")
     taps = _windows(d, calls, x, kernel, stride, padding, 1, ceil_mode, 0.0)
+    if any(literals(listed(padding, 1))) and not count_include_pad:
+        raise Unsupported("averages of parts of windows")
     total = functools.reduce(functools.partial(d.build.pointwise, "add"), taps)
     return d.build.pointwise("mul", total, 1.0 / (divisor_override or len(taps)))
 
@@ -92,11 +92,16 @@ def _windows(
 ) -> list[Node]:
     """Return a view of the padded tensor for each element of a window. Raise Unsupported."""
     b, rank = d.build, int(calls[0].op.split("pool")[1][0])
-    widths = _literals(_listed(kernel, rank))
-    steps, frame, spread = (_literals(_listed(value, rank)) for value in (stride or kernel, padding, dilation))
-    if not b.across or ceil_mode or x.dtype != "float32" or math.prod(widths) > MOST_TAPS:
-        raise Unsupported("this pooling")
+    widths = literals(listed(kernel, rank))
+    steps, frame, spread = (literals(listed(value, rank)) for value in (stride or kernel, padding, dilation))
     lead = x.rank - rank
+    if ceil_mode:
+        raise Unsupported("windows that are not whole")
+    if not b.across:
+        windows = zip(x.shape[lead:], widths, steps, frame, spread, strict=True)
+        raise LibraryCall("pooling", (*x.shape[:lead], *(_length(*window) for window in windows)))
+    if x.dtype != "float32" or math.prod(widths) > MOST_TAPS:
+        raise Unsupported("this pooling")
     around = [0] * lead + frame
     framed = b.pad(x, around, around, filling)
     lengths = [  # by the rule, since another expression may agree by chance
@@ -114,12 +119,20 @@ def _windows(
     return taps
 
 
-def _listed(value: Any, rank: int) -> list[Any]:
-    listed = list(value) if isinstance(value, list | tuple) else [value]
-    return listed * rank if len(listed) == 1 else listed
+def _length(n: Size, k: int, step: int, margin: int, apart: int) -> Size:
+    """Return the number of windows along a dimension, by the rule: another expression may agree by chance."""
+    more = 2 * margin - (k - 1) * apart - (0 if step == 1 else 1)
+    places = n + more if more >= 0 else n - -more
+    return places if step == 1 else places // step + 1
 
 
-def _literals(values: list[Any]) -> list[int]:
+def listed(value: Any, rank: int) -> list[Any]:
+    """Return a number for each dimension of a window."""
+    found = list(value) if isinstance(value, list | tuple) else [value]
+    return found * rank if len(found) == 1 else found
+
+
+def literals(values: list[Any]) -> list[int]:
     """Return numbers that are the same in all workloads. Raise Unsupported."""
     numbers = [
         value.values[0] if isinstance(value, Size) and value.equals(value.values[0]) else value for value in values
