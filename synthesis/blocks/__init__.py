@@ -12,7 +12,7 @@ any element-wise expression: a prologue on each operand, a score, an epilogue.
 - `groups`: statistics over groups of channels, then an element-wise result.
 - `batch`: statistics of each channel over the batch, then the normalised batch.
 - `pool`: largest elements and means of windows of one and two dimensions; `volume`: of three.
-- `scan`: sums of all elements up to each.
+- `scan`: sums of all elements up to each, from either end.
 - `extreme`: positions of the largest or least elements.
 
 `rewrite.use_blocks` finds them in a Program.

@@ -21,6 +21,7 @@ CALLS: Mapping[str, Fit] = {
     **dict.fromkeys(volume.VOLUMES, volume.fit),
     **dict.fromkeys(extreme.FINDS, extreme.fit),
     scan.CUMSUM: scan.fit,
+    scan.FLIP: scan.fit_turned,
     batch.BATCH_NORM: batch.fit,
 }
 """Blocks that stand for one call of the library."""
@@ -48,7 +49,7 @@ def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
 
 def _use_call(node: Node, one: Size) -> bool:
     """Let a block compute a call of the library. Return whether there is one that covers it."""
-    fit = CALLS.get(node.fn) if node.kind == "library" else None
+    fit = scan.fit_before if node.kind == "cat" else CALLS.get(node.fn) if node.kind == "library" else None
     if fit is None:
         return False
     try:
