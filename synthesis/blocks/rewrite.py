@@ -16,9 +16,20 @@ from synthesis.host import BLOCK
 
 Fit = Callable[[Node, Size], tuple[Block, list[Node]]]
 """Returns the block for a call, and what it reads. Raises Unsupported."""
+
+
+def _fit_pooling(root: Node, one: Size) -> tuple[Block, list[Node]]:
+    """Return the block for a pooling: that of planes where it takes such windows, else that of volumes."""
+    if root.fn in pool.POOLS:
+        try:
+            return pool.fit(root, one)
+        except Unsupported:
+            pass
+    return volume.fit(root, one)
+
+
 CALLS: Mapping[str, Fit] = {
-    **dict.fromkeys(pool.POOLS, pool.fit),
-    **dict.fromkeys(volume.VOLUMES, volume.fit),
+    **dict.fromkeys(volume.VOLUMES, _fit_pooling),
     **dict.fromkeys(extreme.FINDS, extreme.fit),
     scan.CUMSUM: scan.fit,
     scan.FLIP: scan.fit_turned,

@@ -1,4 +1,5 @@
 """Max and average pooling over three dimensions: each program goes down a strip of columns of one layer of results.
+Planes and lines whose windows are not whole are volumes of one layer.
 
 A row of the input is reduced over the width of the window, and with the rows at its place in the layers that the window
 reaches. Where windows overlap in height, what the next one needs of that is kept.
@@ -6,7 +7,9 @@ reaches. Where windows overlap in height, what the next one needs of that is kep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from synthesis.blocks.block import Code, is_in_memory
 from synthesis.blocks.pool import plus
@@ -16,7 +19,9 @@ from synthesis.graph.sizes import Size
 from synthesis.host import Host
 from synthesis.rules.pools import listed, literals
 
-VOLUMES = {"aten.max_pool3d.default": "max", "aten.avg_pool3d.default": "mean"}
+VOLUMES = {
+    f"aten.{kind}_pool{rank}d.default": fn for kind, fn in (("max", "max"), ("avg", "mean")) for rank in (1, 2, 3)
+}
 TUNABLES = {
     "VOLUME_COLUMNS": [128, 256, 64, 512],
     "VOLUME_ROWS": [32, 16, 64, 128],  # of results, of a program
@@ -34,37 +39,47 @@ def fit(root: Node, _: Size) -> tuple[Volume, list[Node]]:
     if fn == "mean":
         names = ("kernel", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
     given = dict(zip(names, args[1:], strict=False)) | named
-    if given.get("ceil_mode") or given.get("divisor_override"):
-        raise Unsupported("a pooling of another form")
-    window = _triple(given["kernel"])
-    stride = _triple(given.get("stride") or list(window))
-    padding, dilation = _triple(given.get("padding", 0)), _triple(given.get("dilation", 1))
-    if not isinstance(x, Node) or x.rank not in (4, 5) or x.dtype not in FLOATS or not is_in_memory(x, reshaped=True):
+    rank = int(root.fn.split("pool")[1][0])
+    window = _triple(given["kernel"], rank, 1)
+    stride = _triple(given.get("stride") or given["kernel"], rank, 1)
+    padding, dilation = _triple(given.get("padding", 0), rank, 0), _triple(given.get("dilation", 1), rank, 1)
+    in_memory = isinstance(x, Node) and x.rank in (rank + 1, rank + 2) and is_in_memory(x, reshaped=True)
+    if not in_memory or x.dtype not in FLOATS:
         raise Unsupported("a pooling of something else")
-    partial = any(padding) and not given.get("count_include_pad", True)
-    return Volume(x, fn, window, stride, padding, dilation, partial), [x]
+    divisor = given.get("divisor_override") or window[0] * window[1] * window[2]
+    counted = "" if given.get("divisor_override") else _counted(padding, given)
+    return Volume(x, fn, rank, window, stride, padding, dilation, divisor, counted), [x]
 
 
-def _triple(value: object) -> Triple:
-    """Return a number, or three, as three literals. Raise Unsupported where they differ between workloads."""
-    first, second, third = literals(listed(value, 3))
+def _triple(value: object, rank: int, missing: int) -> Triple:
+    """Return a number, or one for each dimension, as three literals. Raise Unsupported where workloads differ."""
+    first, second, third = [missing] * (3 - rank) + literals(listed(value, rank))
     return first, second, third
+
+
+def _counted(padding: Triple, given: Mapping[str, Any]) -> str:
+    """Return which elements of a window a mean counts where they differ between windows."""
+    if any(padding) and not given.get("count_include_pad", True):
+        return "inside"
+    return "padded" if given.get("ceil_mode") else ""
 
 
 @dataclass(slots=True)
 class Volume:
     """Windows of `window` elements `dilation` apart, `stride` apart, over `x` with `padding` at each side.
 
-    With `partial` the mean is that of the elements inside, else the padding's zeros count.
+    A mean divides by `divisor`, or by how many elements of a window are "inside" or in the "padded" tensor.
     """
 
     x: Node
     fn: str
+    rank: int
     window: Triple
     stride: Triple
     padding: Triple
     dilation: Triple
-    partial: bool
+    divisor: int
+    counted: str
     title: str = "pooling"
 
     @property
@@ -85,8 +100,9 @@ class Volume:
         """Write the kernel, and its launch."""
         source = host.contiguous(self.x)
         out = host.allocate(node, host.device())
-        blocks = " * ".join(host.size(s) for s in self.x.shape[:-3]) or "1"
-        sizes = ", ".join(host.size(s) for s in (*self.x.shape[-3:], *node.shape[-3:]))
+        blocks = " * ".join(host.size(s) for s in self.x.shape[: -self.rank]) or "1"
+        shapes = [[host.size(s) for s in shape[-self.rank :]] for shape in (self.x.shape, node.shape)]
+        sizes = ", ".join(text for shape in shapes for text in ["1"] * (3 - self.rank) + shape)
         host.lines.append(f"_volume(pool_{node.name}, {source}, {out}, {blocks}, {sizes})")
         pieces = {"_max"} if self.fn == "max" else set()
         return Code([self._row(node.name), self._kernel(node.name)], {"volume": LAUNCH}, dict(TUNABLES), pieces)
@@ -141,13 +157,15 @@ class Volume:
         """Write the division of a sum by the number of elements."""
         if self.fn == "max":
             return []
-        if not self.partial:
-            return [f"        total *= {1.0 / (self.window[0] * self.window[1] * self.window[2])!r}"]
-        spans = zip(("front", "top", "column"), ("depth", "height", "width"), range(3), strict=True)
+        if not self.counted:
+            return [f"        total *= {1.0 / self.divisor!r}"]
+        starts = ("front", "top", plus("column", -self.padding[2]))
         counts = []
-        for start, extent, axis in spans:
-            start = plus(start, -self.padding[2]) if axis == 2 else start
-            counts.append(f"(tl.minimum({plus(start, self.window[axis])}, {extent}) - tl.maximum({start}, 0))")
+        for axis, (start, extent) in enumerate(zip(starts, ("depth", "height", "width"), strict=True)):
+            within = self.counted == "inside"
+            last = extent if within else plus(extent, self.padding[axis])
+            first = f"tl.maximum({start}, 0)" if within else start if start.isidentifier() else f"({start})"
+            counts.append(f"(tl.minimum({plus(start, self.window[axis])}, {last}) - {first})")
         return [f"        count = {' * '.join(counts)}", "        total = tl.div_rn(total, count.to(tl.float32))"]
 
     def _head(self, name: str) -> list[str]:

@@ -95,11 +95,14 @@ def _windows(
     widths = literals(listed(kernel, rank))
     steps, frame, spread = (literals(listed(value, rank)) for value in (stride or kernel, padding, dilation))
     lead = x.rank - rank
+    windows = list(zip(x.shape[lead:], widths, steps, frame, spread, strict=True))
+    if ceil_mode and any(margin + step > (k - 1) * apart + 1 for _, k, step, margin, apart in windows):
+        raise Unsupported("a last window that may begin outside")
+    if not b.across:
+        lengths = [_length(*window, partial=ceil_mode) for window in windows]
+        raise LibraryCall("pooling", (*x.shape[:lead], *lengths))
     if ceil_mode:
         raise Unsupported("windows that are not whole")
-    if not b.across:
-        windows = zip(x.shape[lead:], widths, steps, frame, spread, strict=True)
-        raise LibraryCall("pooling", (*x.shape[:lead], *(_length(*window) for window in windows)))
     if x.dtype != "float32" or math.prod(widths) > MOST_TAPS:
         raise Unsupported("this pooling")
     around = [0] * lead + frame
@@ -119,9 +122,12 @@ def _windows(
     return taps
 
 
-def _length(n: Size, k: int, step: int, margin: int, apart: int) -> Size:
-    """Return the number of windows along a dimension, by the rule: another expression may agree by chance."""
-    more = 2 * margin - (k - 1) * apart - (0 if step == 1 else 1)
+def _length(n: Size, k: int, step: int, margin: int, apart: int, *, partial: bool) -> Size:
+    """Return the number of windows along a dimension, by the rule: another expression may agree by chance.
+
+    With `partial` the last one may end outside.
+    """
+    more = 2 * margin - (k - 1) * apart - (0 if step == 1 else 1) + (step - 1 if partial else 0)
     places = n + more if more >= 0 else n - -more
     return places if step == 1 else places // step + 1
 

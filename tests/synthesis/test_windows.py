@@ -36,6 +36,15 @@ CASES: dict[str, tuple[str, str]] = {
         "return F.avg_pool3d(a0, 3, 2, 1, count_include_pad=False), F.avg_pool3d(a0, 2, (1, 2, 3))",
         VOLUMES,
     ),
+    "parts of windows": (
+        "return F.max_pool2d(a0, 3, 2, 1, ceil_mode=True), F.avg_pool2d(a0, 3, 2, 1, True), "
+        "F.avg_pool2d(a0, 3, 2, 1, True, False), F.avg_pool2d(a0, 2, divisor_override=3)",
+        "torch.randn(b, c, h, w)",
+    ),
+    "parts of lines": (
+        "return F.avg_pool1d(a0, 5, 2, 2, count_include_pad=False), F.avg_pool1d(a0, 4, 3, ceil_mode=True)",
+        LINES,
+    ),
     "half precision": ("return F.max_pool1d(a0, 5, 2, 2, 2), F.avg_pool1d(a0, 4)", f"{LINES}.half()"),
     "images": ("return F.max_pool2d(a0, (3, 2), 2, 1, (2, 3))", "torch.randn(b, c, h, w)"),
 }
