@@ -11,6 +11,7 @@ from typing import Any
 from synthesis.expr import INNER
 from synthesis.graph.sizes import Affine, Size
 from synthesis.kernel import Kernel
+from synthesis.triton.parts import PART, PARTS
 from synthesis.triton.specialise import bounds_of, needed
 from synthesis.triton.writer import Writer
 
@@ -54,6 +55,19 @@ def _columns_streamed(kernel, outer, width, n, *arguments):
     stages = CONFIG["STRIP_STAGES"] if width * arguments[0].element_size() % 16 == 0 else 1
     options |= {"STAGES": stages, "EVEN": width % strip == 0, "WHOLE": n % block == 0}
     kernel[(outer * triton.cdiv(width, strip),)](*arguments, ROWS=strip, BLOCK=block, **options)
+''',
+    "columns_parts": f'''
+def _columns_parts(kernel, outer, width, n, *arguments):
+    """{PARTS} programs for a strip of rows across memory, each for a part of them."""
+    strip = min(32, triton.next_power_of_2(width))
+    block = max(1, min(CONFIG["STRIP_TILE"] // strip, triton.next_power_of_2(n)))
+    warps = max(1, min(32, strip * block // (32 * CONFIG["STRIP_ELEMENTS"])))
+    options = {{"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}}
+    stages = CONFIG["STRIP_STAGES"] if width * arguments[0].element_size() % 16 == 0 else 1
+    options |= {{"STAGES": stages, "EVEN": width % strip == 0, "WHOLE": n % block == 0}}
+    piece = triton.cdiv(triton.cdiv(n, block), {PARTS}) * block
+    grid = (outer * triton.cdiv(width, strip), {PARTS})
+    kernel[grid](*arguments, ROWS=strip, BLOCK=block, PIECE=piece, **options)
 ''',
 }
 
@@ -118,4 +132,9 @@ def head(w: Writer, lane: str) -> None:
         rest = f"rest // {text}"
     for variable, _ in others[:1]:
         w.emit(f"{variable} = {rest}")
+    if w.mode == "columns_parts":
+        w.emit(f"{PART} = tl.program_id(1).to(INDEX)")
+        w.emit("begin = tl.program_id(1) * PIECE")
+        w.emit("n = tl.minimum(n, begin + PIECE)")
+        w.used |= {PART, "begin"}
     w.used |= {"width", "strips", "program", "rest"}

@@ -14,7 +14,7 @@ from synthesis.triton.fold import fold_constants
 from synthesis.triton.specialise import jit, needed_by_rows
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
-STREAMED = ("streamed", "columns_streamed")
+STREAMED = ("streamed", "columns_streamed", "columns_parts")
 LOWEST = "-3.4028234663852886e38"
 
 
@@ -125,6 +125,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool, lane: str = "") -> T
             _store(w, store)
     name = f"{kernel.name}_{mode}"
     constants = [*OF_PART, "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", *STREAMED) else [])]
+    constants += ["PIECE"] if mode == "columns_parts" else []
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     needed = columns.needed_by_columns(kernel, lane) if lane else needed_by_rows(kernel)
     text = "\n".join([jit(sizes, needed), f"def {name}({parameters}):", *w.lines])
@@ -259,7 +260,8 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
             lanes = f"[ROWS, BLOCK // {_lane(w.kernel)}]"
             parts[peak.number] = w.assign(f"{peak.hint}_now", f"tl.full({lanes}, {LOWEST}, tl.float32)")
         parts[number] = w.assign("total_part", f"tl.zeros({lanes}, tl.float32)")
-    w.emit("for start in tl.range(0, n, BLOCK, num_stages=STAGES):")
+    first = "begin" if w.mode == "columns_parts" else "0"
+    w.emit(f"for start in tl.range({first}, n, BLOCK, num_stages=STAGES):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
     if w.axis == 0:
         columns.positions(w, "start + ")

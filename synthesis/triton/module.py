@@ -14,6 +14,7 @@ from synthesis.kernel import Kernel, share_loads, unjoin
 from synthesis.plan import Plan, Planner
 from synthesis.triton import columns
 from synthesis.triton.kernel import TritonKernel, join_kernels, write_kernel
+from synthesis.triton.parts import split
 from synthesis.triton.prelude import prelude
 from synthesis.triton.segments import write_segments
 
@@ -219,9 +220,15 @@ def _launch_rows(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[Trito
     return written
 
 
-def _launch_columns(host: Host, kernel: Kernel, lane: str) -> list[TritonKernel]:
+def _launch_columns(host: Host, kernel: Kernel, lane: str, mode: str = "") -> list[TritonKernel]:
     """Write a kernel whose rows lie across memory: held up to MAX_COLUMN, unless one pass over them is enough."""
-    modes = ["columns", "columns_streamed"] if kernel.passes > 1 else ["columns_streamed"]
+    parts = split(kernel) if not mode else None
+    if parts is not None:
+        own, joined = parts
+        return _launch_columns(host, own, lane, "columns_parts") + _launch_columns(
+            host, joined, lane, "columns_streamed"
+        )
+    modes = [mode] if mode else ["columns", "columns_streamed"] if kernel.passes > 1 else ["columns_streamed"]
     written = [write_kernel(kernel, mode, exact=_exact(kernel), lane=lane) for mode in modes]
     arguments = ", ".join([*_memory(host, written[0]), *written[0].sizes])
     sizes = (columns.outer_of(kernel, lane), columns.width_of(kernel, lane), kernel.length)
@@ -245,6 +252,7 @@ def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
         ("tiled", TILED),
         ("columns", columns.HELD),
         ("columns_streamed", columns.STREAMED),
+        ("columns_parts", columns.STREAMED),
     ):
         if mode in modes:
             found |= {name: list(v) for name, v in values.items() if name not in found}

@@ -95,3 +95,24 @@ def test_a_strip_that_is_aligned_is_copied_ahead(tmp_path: Path) -> None:
     draft = first(source, [{"name": "large", **sizes}])
     (launch,) = compiled({"a": case(tmp_path, "large", source, [draft], [sizes])}, tmp_path)["a"]
     assert launch["shared"] > 8192
+
+
+LONG = [{"name": "a", "b": 1, "n": 4500, "w": 5}, {"name": "b", "b": 2, "n": 6000, "w": 3}]
+
+
+@pytest.mark.parametrize("inputs", [SPECIAL, f"{X}.half()"], ids=["special", "half"])
+def test_few_long_rows_are_reduced_in_parts(inputs: str, interpreter: Interpreter, tmp_path: Path) -> None:
+    source = problem("return (a0 * 2).mean(1), a0.amax(1) + 1", inputs, sizes=SIZES)
+    draft = first(source, LONG)
+    assert "_columns_parts(" in draft.source
+    sizes = [{"b": 1, "n": 700, "w": 5}]  # parts without an element, too
+    assert interpreter.check({"long": case(tmp_path, "long", source, [draft], sizes)}) == {"long": "right"}
+
+
+def test_parts_compile_for_sm_90(tmp_path: Path) -> None:
+    sizes = {"b": 1, "n": 1 << 20, "w": 64}
+    source = problem("return a0.sum(1)", X, sizes=SIZES)
+    draft = first(source, [{"name": "large", **sizes}])
+    launches = compiled({"a": case(tmp_path, "large", source, [draft], [sizes])}, tmp_path)["a"]
+    assert [one["kernel"] for one in launches] == ["fused_out_columns_parts", "fused_out_of_parts_columns_streamed"]
+    assert launches[0]["grid"] == [2, 128]
