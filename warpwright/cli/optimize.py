@@ -162,9 +162,8 @@ def _run_to_its_end(session: Session, options: Options, name: str, wanted: Mappi
             run = run or client.create_run(**wanted, key=key)
             run = client.cancel_run(run.id)
             again = f"{own_command()} download {run.id}{_stack_option(options)}"
-            say(
-                f"{run.id} is cancelled. " + (f"Its best kernel: {again}" if run.best_id else "It found no kernel yet.")
-            )
+            kept = f"Its best kernel: {again}" if run.best_id else "It found no kernel yet."
+            say(f"{run.id} is cancelled. {kept}")
         except WarpwrightError as error:
             say(f"the run could not be cancelled: {error}")
         raise
