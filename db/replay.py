@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -73,6 +73,8 @@ class _Player:
         self.candidates = {line["id"]: line for line in recording.lines["candidates"]}
         self.evaluations = {line["id"]: line for line in recording.lines["evaluations"]}
         self.device = DeviceKind(recording.run["run"]["device_kind"])
+        self.late = _answers_after_an_end(recording.lines["events"])
+        self.held: dict[tuple[JobKind, str | None], Job] = {}
 
     def play(self, event: Mapping[str, Any]) -> None:
         """Cause this event again."""
@@ -83,6 +85,9 @@ class _Player:
             moment = datetime.fromisoformat(event["created_at"])
             s.info["now"] = lambda: moment
             try:
+                for answer in self.late.get(event["seq"], ()):
+                    kind, subject = self._asked(s, answer)
+                    self.held[kind, subject] = self._job(s, kind, subject)
                 do(s, event["data"])
             except LookupError as missing:
                 self.found.differences.append(f"event {event['seq']} ({event['kind']}): {missing}")
@@ -149,12 +154,8 @@ class _Player:
         told = self.proposals[data["proposal_id"]]
         if told["arm"]["proposer"].startswith("external"):
             raise LookupError("a candidate was injected here, which a replay does not repeat")
-        row = s.scalars(
-            select(ProposalRow).where(ProposalRow.run_id == self.found.run_id, ProposalRow.number == told["number"])
-        ).one_or_none()
-        if row is None:
-            raise LookupError(f"proposal {told['number']} was not made")
-        settle.settle_proposal(s, self._job(s, JobKind.PROPOSE, row.id), self._answer(told, data))
+        job = self._job(s, JobKind.PROPOSE, self._proposal(s, told["number"]))
+        settle.settle_proposal(s, job, self._answer(told, data))
 
     def _answer(self, told: Mapping[str, Any], data: Mapping[str, Any]) -> ProposalResult:
         made = data["outcome"] in (ProposalOutcome.CANDIDATE, ProposalOutcome.DUPLICATE)
@@ -182,17 +183,35 @@ class _Player:
 
     def _evaluation_settled(self, s: Session, data: Mapping[str, Any]) -> None:
         told = self.evaluations[data["evaluation_id"]]
-        subject = self._evaluation(s, data["number"], told["ordinal"])
-        kind = JobKind.CONFIRM if told["kind"] == "confirm" else JobKind.JUDGE
-        evaluation = from_json(Evaluation, told["evaluation"])
-        if data["stage"] in ("screen", "build"):
-            settle.settle_build(
-                s,
-                self._job(s, JobKind.BUILD, subject),
-                from_json(BuildReport, self.candidates[data["candidate_id"]]["build"]),
-            )
+        kind, subject = self._judged(s, data)
+        job = self._job(s, kind, subject)
+        if kind is JobKind.BUILD:
+            settle.settle_build(s, job, from_json(BuildReport, self.candidates[data["candidate_id"]]["build"]))
         else:
-            settle.settle_judge(s, self._job(s, kind, subject), evaluation)
+            settle.settle_judge(s, job, from_json(Evaluation, told["evaluation"]))
+
+    def _judged(self, s: Session, data: Mapping[str, Any]) -> tuple[JobKind, str]:
+        told = self.evaluations[data["evaluation_id"]]
+        kind = JobKind.CONFIRM if told["kind"] == "confirm" else JobKind.JUDGE
+        kind = JobKind.BUILD if data["stage"] in ("screen", "build") else kind
+        return kind, self._evaluation(s, data["number"], told["ordinal"])
+
+    def _asked(self, s: Session, answer: Mapping[str, Any]) -> tuple[JobKind, str]:
+        """Return the Job that an answer settles, by its kind and subject."""
+        data = answer["data"]
+        match answer["kind"]:
+            case "proposal.settled":
+                return JobKind.PROPOSE, self._proposal(s, self.proposals[data["proposal_id"]]["number"])
+            case "evaluation.settled":
+                return self._judged(s, data)
+        return JobKind.BUILD, self._evaluation(s, self.candidates[data["candidate_id"]]["number"])
+
+    def _proposal(self, s: Session, number: int) -> str:
+        query = select(ProposalRow.id).where(ProposalRow.run_id == self.found.run_id, ProposalRow.number == number)
+        found = s.scalars(query).one_or_none()
+        if found is None:
+            raise LookupError(f"proposal {number} was not made")
+        return found
 
     def _evaluation(self, s: Session, number: int, ordinal: int = 1) -> str:
         query = (
@@ -207,7 +226,9 @@ class _Player:
         return found
 
     def _job(self, s: Session, kind: JobKind, subject_id: str | None) -> Job:
-        """Claim the ready Job of this kind and subject, out of turn."""
+        """Claim the ready Job of this kind and subject, out of turn; or return the one that is held already."""
+        if (held := self.held.pop((kind, subject_id), None)) is not None:
+            return held
         query = select(JobRow).where(JobRow.kind == kind, JobRow.state == "ready")
         row = s.scalars(query if subject_id is None else query.where(JobRow.subject_id == subject_id)).first()
         if row is None:
@@ -216,6 +237,27 @@ class _Player:
         row.lease_until = now(s) + timedelta(hours=1)
         s.flush()
         return job_of(row, row.lease)
+
+
+def _answers_after_an_end(events: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
+    """Return the answers that came after an end of the Run, by the event that caused the end.
+
+    A worker held their Jobs by then: an end closes all others.
+    """
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    cause, before = None, 0
+    for event in events:
+        match event["kind"]:
+            case "run.learned":  # told by the end itself
+                continue
+            case "run.ended":
+                cause = event["seq"] if event["data"]["status"] == "cancelled" else before
+            case "run.extended":
+                cause = None
+            case "proposal.settled" | "candidate.built" | "candidate.duplicate" | "evaluation.settled" if cause:
+                found.setdefault(cause, []).append(event)
+        before = event["seq"]
+    return found
 
 
 def _more(s: Session, run_id: str, data: Mapping[str, Any]) -> Budget:

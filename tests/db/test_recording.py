@@ -18,13 +18,15 @@ from sqlalchemy import Engine
 
 from db.engine import make_engine, read_session, write_session
 from db.errors import NotFound
+from db.queues import JobKind
 from db.recording import BadRecording, export_run, read_recording
 from db.replay import ReplayResult, main, replay
 from db.repositories import candidates, runs
 from db.transitions.extend import extend_run
+from db.transitions.runs import cancel_run
 from db.views.work import ProposalResult, ProposeWork
-from evolution.types import Budget, ProposalOutcome, RunConfig
-from tests.db.world import World, candidate_result
+from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig
+from tests.db.world import World, candidate_result, from_list
 
 WORDS = ("_mm256_stream", "omp parallel", "tile_size", "")
 TUNABLE = 'TUNABLES = {"BLOCK": [1, 2, 4, 8]}\nCONFIG = {"BLOCK": 2}\n'
@@ -127,6 +129,22 @@ def test_an_extended_run_is_replayed_too(engine: Engine, empty: Engine) -> None:
     with write_session(engine) as s:
         extend_run(s, run.id, Budget(candidates=3))
     world.drain()
+    found = replay(empty, exported(engine, run.id))
+    assert found.differences == []
+    assert outcome(empty, found.run_id) == outcome(engine, run.id)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_answers_that_came_after_the_end_are_replayed_too(engine: Engine, empty: Engine, cancelled: bool) -> None:
+    world = World(engine, propose=from_list("speed=1.5", "speed=1.4"))
+    run = world.start(Budget(candidates=2), RunConfig(in_flight=2, target_speedup=1.2))
+    late = world.take(JobKind.JUDGE)
+    if cancelled:
+        with write_session(engine) as s:
+            cancel_run(s, run.id)
+    world.drain()
+    assert world.run(run.id).end_reason is (EndReason.CANCELLED if cancelled else EndReason.TARGET_REACHED)
+    world.work(late)
     found = replay(empty, exported(engine, run.id))
     assert found.differences == []
     assert outcome(empty, found.run_id) == outcome(engine, run.id)

@@ -263,7 +263,7 @@ def test_a_speedup_over_a_baseline_that_was_overtaken_is_called_an_estimate() ->
     assert "estimated at 1.25 x the fastest baseline; it was judged once,\nagainst compile, before" in text
     assert "NOT confirmed" in text
     assert "estimated  1.250 x against the fastest baseline, 1.200 to 1.300" in text
-    assert "x against compile, no longer the fastest baseline, 0.95 interval" in text
+    assert "x against compile, no longer the fastest baseline, 95 % interval" in text
     assert "the fastest baseline (compile)" not in text
 
 

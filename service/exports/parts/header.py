@@ -112,7 +112,9 @@ def _ratio(ratio: Ratio, evaluation: Evaluation, *, overtaken: bool) -> str:
         modes = fastest_modes(evaluation)
         against = f"{modes}, no longer the fastest baseline" if overtaken else f"the fastest baseline ({modes})"
     low, high = ratio.interval.low, ratio.interval.high
-    return f"{ratio.value:.3f} x against {against}, {ratio.interval.confidence:.4g} interval {low:.3f} to {high:.3f}"
+    return (
+        f"{ratio.value:.3f} x against {against}, {100 * ratio.interval.confidence:g} % interval {low:.3f} to {high:.3f}"
+    )
 
 
 def fastest_modes(evaluation: Evaluation) -> str:
