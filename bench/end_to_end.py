@@ -1,10 +1,12 @@
-"""Put kernels back into a model, and compare whole calls with and without them, side by side.
+r"""Put kernels back into a model, and compare whole calls with and without them, side by side.
 
-    python -m bench.end_to_end SCRIPT FOLDER PART=KERNEL.py ... [--rounds 24] [--threads 1] [--tolerance 1e-4]
+    python -m bench.end_to_end SCRIPT FOLDER PART=KERNEL.py ... [--rounds 24] [--threads 1] [--tolerance 1e-4] \
+        [-- ARGUMENTS]
 
 FOLDER is one that `warpwright capture` wrote. SCRIPT defines `model` and `call()`, which calls it; it is run under the
-name `bench`. Rounds alternate. One thread on a CPU is timed by the processor time of this process, so that other work
-on the machine hardly disturbs it; a GPU, or several threads, by the time that passes until all work is done.
+name `bench`, with the ARGUMENTS. Rounds alternate. One thread on a CPU is timed by the processor time of this process,
+so that other work on the machine hardly disturbs it; a GPU, or several threads, by the time that passes until all work
+is done.
 
 Printed is one JSON line: milliseconds a call before and after, the median ratio with a 95 % interval, the clock, the
 page faults of a call, the largest relative difference of an output (the norm of the difference over the output's), the
@@ -159,17 +161,23 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tolerance", type=float, help="relative difference of outputs (default: by the dtype)")
-    options = parser.parse_args()
+    given = sys.argv[1:]
+    own = given.index("--") if "--" in given else len(given)
+    options = parser.parse_args(given[:own])
+    sys.argv[1:] = given[own + 1 :]  # the script reads its own
     kernels = dict(one.partition("=")[::2] for one in options.kernels)
     if not all(Path(kernel).is_file() for kernel in kernels.values()):
         parser.error(f"kernels are named PART=KERNEL.py, each a file: {' '.join(options.kernels)}")
     torch = importlib.import_module("torch")  # after the arguments
     torch.set_num_threads(options.threads)
-    sys.path[:0] = [str(options.script.parent), str(options.folder)]
+    sys.path[:0] = [str(path.resolve()) for path in (options.script.parent, options.folder)]
     defined = runpy.run_path(str(options.script), run_name="bench")
     putting = importlib.import_module("put_back")
     if not {"model", "call"} <= {*defined}:
         parser.error(f"{options.script} must define model, and call(), which calls it")
+    for kind in {type(module) for module in defined["model"].modules()}:
+        if kind.__module__ == "bench":  # the script's own classes, which `capture` saw in __main__
+            kind.__module__ = "__main__"
     with torch.no_grad():
         row, wrong = compare(defined["model"], defined["call"], putting, kernels, options)
     if row:

@@ -45,8 +45,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, *kernels: str, script: str = "run.py") -> int:
-    monkeypatch.setattr(sys, "argv", ["end_to_end", script, "parts", *kernels, "--rounds", "2"])
+def compared(monkeypatch: pytest.MonkeyPatch, *kernels: str, script: str = "run.py", arguments: str = "") -> int:
+    rest = ["--", arguments] if arguments else []
+    monkeypatch.setattr(sys, "argv", ["end_to_end", script, "parts", *kernels, "--rounds", "2", *rest])
     return end_to_end.main()
 
 
@@ -96,6 +97,22 @@ def test_a_model_is_compared_with_and_without_kernels(
     row = json.loads(capfd.readouterr().out)
     assert row["before_ms"] > 0
     assert (row["clock"], row["difference"], row["places"], row["answered"]) == ("processor", 0.0, 1, 1)
+
+
+@pytest.mark.compiles
+def test_a_script_with_arguments_and_classes_of_its_own_is_compared(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    own = RUN.replace(
+        "model = torch.nn.Sequential(", "import sys\n\n\nclass Net(torch.nn.Sequential):\n    pass\n\n\nmodel = Net("
+    )
+    Path("own_run.py").write_text(own.replace("randn(4, 16)", "randn(int(sys.argv[1]), 16)"), encoding="utf-8")
+    assert commands.run(["capture", "-o", "parts", "--overwrite", "own_run.py", "4"]) == ExitCode.OK
+    kernel = Path("parts/net.py").read_text(encoding="utf-8").replace("class Model(", "class ModelNew(")
+    Path("own.py").write_text(kernel, encoding="utf-8")
+    capfd.readouterr()
+    assert compared(monkeypatch, "net=own.py", script="own_run.py", arguments="4") == 0
+    assert json.loads(capfd.readouterr().out)["answered"] == 1
 
 
 @pytest.mark.compiles

@@ -20,7 +20,7 @@ from .alike import Alike, exchangeable
 from .files import Folder
 from .recording import Form, Part, Recorder, leaves_of
 from .tracing import CannotTrace, Traced, trace
-from .writing import problem
+from .writing import counted, problem
 
 _MOST_FORMS = 6  # workloads of a problem
 _SAME = 0.97  # a part that takes so much of its caller's time is the caller
@@ -112,7 +112,8 @@ def write(recorder: Recorder, folder: Folder, most: int, largest: int) -> int:
         told[name] = _told(part, traced, structure, share, alike)
         chosen.append((part, name))
         if folder.write(f"{name}.py", text):
-            print(f"{folder.path / name}.py: {100 * share:.0f} % of the time, {part.calls} calls of {part.name}")
+            spent = f"{100 * share:.0f} % of the time, {counted(part.calls, 'call')}"
+            print(f"{folder.path / name}.py: {spent} of {part.name}")
     seen = {part.name for part in recorder.parts.values() if part.forms}
     for name, reason in recorder.unseen.items():
         if name not in seen and only in (None, name):

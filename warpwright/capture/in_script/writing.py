@@ -22,6 +22,10 @@ def _strided(drawn, stride):
 '''
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def problem(part: Part, traced: Traced, share: float, seconds: float) -> str:
     """Return the text of the file."""
     sizes, rows = _sizes(traced)
@@ -31,7 +35,8 @@ def problem(part: Part, traced: Traced, share: float, seconds: float) -> str:
     init = "\n".join(["    def __init__(self):", "        super().__init__()", *state]) + "\n\n" if state else ""
     signature = ", ".join(f"{name}={rows[0][name]}" for name in dict.fromkeys(sizes.values()))
     workloads = "".join(f"    {row!r},\n" for row in rows)
-    about = f"{part.name}: {part.calls} calls of {len(part.instances)}, {100 * share:.0f} % of {seconds:.3g} s"
+    about = f"{part.name}: {counted(part.calls, 'call')} of {counted(len(part.instances), 'instance')}"
+    about += f", {100 * share:.0f} % of {seconds:.3g} s"
     return (
         f'"""{about}."""\n\n'
         + ("import operator\n\n" if "operator." in body else "")
