@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -89,6 +90,15 @@ def _fact(key: str, value: Any) -> tuple[str, str]:
         words, _, unit = words.rpartition(" ")
         value = None if value is None else f"{value:g} {'W' if unit == 'w' else 'MHz'}"
     elif isinstance(value, list | tuple):
-        value = ", ".join(map(str, value))
+        value = _in_larger_units(", ".join(map(str, value)))
     value = "not recorded" if value is None else value
     return words[:1].upper() + words[1:], str(value)
+
+
+def _in_larger_units(text: str) -> str:
+    """Write sizes as the kernel tells them with units: "L2 2048K" becomes "L2 2 MiB"."""
+    return re.sub(r"\b(\d+)K\b", lambda found: _kib(int(found[1])), text)
+
+
+def _kib(size: int) -> str:
+    return f"{size / 1024:g} MiB" if size >= 1024 else f"{size} KiB"

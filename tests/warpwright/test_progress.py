@@ -91,6 +91,8 @@ def test_what_the_judge_is_doing_is_said_and_over_with_its_result() -> None:
     assert progress.summary.endswith("best none yet")
     promoted = {"kind": "confirm", "verdict": "PASSED", "promoted": True}
     assert progress.count(decode(Event, event_object(10, "evaluation.settled", number=3, **promoted))) is None
+    assert progress.count(decode(Event, event_object(11, "run.ended", reason="budget"))) == "ended: budget"
+    assert progress.count(note(12, text="baseline eager on small", stage="baseline")) is None, "begun before the end"
 
 
 def told(progress: RunProgress, event: str, data: dict[str, object]) -> str | None:

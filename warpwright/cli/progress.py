@@ -47,6 +47,8 @@ class RunProgress:
         match event.kind:
             case "run.status":
                 self.phase = str(data.get("status", self.phase))
+            case "run.progress" if self.phase == "ended":  # work that began before the end
+                return None
             case "run.progress":
                 self.doing = str(data.get("text", ""))
                 return self.doing if worth_a_line(data) else None
@@ -74,6 +76,7 @@ class RunProgress:
             case "run.learned":
                 return "\n".join(f"learned: {lesson}" for lesson in data.get("lessons", ()))
             case "run.ended":
+                self.phase = "ended"
                 return f"ended: {data.get('reason', data.get('status', ''))}"
         return None
 
