@@ -112,10 +112,17 @@ def _keys(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> str:
         masks = (f"{name}_inside", "key_inside", f"{name}_column")
         w = pen.writer({"n"}, "        ", masks=masks, column=f"j_{name}", ready=ready[name])
         names.append(w.operand(block.k, "k_tile"))
-        before = ", product" if end else ""
-        tile = turned.format(names[-1])
-        pen.lines.append(f'        product = tl.dot(q{end}, {tile}{before}, input_precision="ieee")')
+        product = _product(block, f"q{end}", turned.format(names[-1]), "product" if end else "")
+        pen.lines.append(f"        product = {product}")
     return names[0]
+
+
+def _product(block: Attention, a: str, b: str, before: str) -> str:
+    """Write a product of tiles, added to what was before: in float32 as in `large`, outside the tensor core."""
+    if block.found.q.dtype != "float32":
+        return f'tl.dot({a}, {b}{", " * bool(before)}{before}, input_precision="ieee")'
+    step = f'tl.dot({a}, {b}, input_precision="tf32x3")'
+    return f"tl.fma({step}, 1.0, {before})" if before else step
 
 
 def _keys_inside(where: str) -> list[str]:
@@ -157,7 +164,7 @@ def _loop(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> None:
         masks = ("v_inside", "key_inside", "v_column")
         v = pen.writer({"n"}, "        ", masks=masks, column="j_v", ready=ready["v"]).operand(block.v, "v_tile")
     pen.lines += [
-        f'        acc = tl.dot(weights.to(TYPE), {v}, acc * scale, input_precision="ieee")',
+        f"        acc = {_product(block, 'weights.to(TYPE)', v, 'acc * scale')}",
         "        peak = larger",
     ]
 
@@ -202,13 +209,15 @@ def join_parts(
 LAUNCH = '''
 def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind, safe, shared=False, pieces=False):
     """Split the keys until there are PROGRAMS programs, as far as there are keys; then join the parts of each row."""
-    block, size = CONFIG["KEYS"], out.element_size()
+    block, size = CONFIG["KEYS"], out.element_size() * (3 if kind is tl.float32 else 1)  # also two parts of TF32
     whole, whole_v = (max(16, triton.next_power_of_2(d)) for d in (depth, depth_v))
     constants = {"DEPTH": whole, "DEPTH_V": whole_v}
     if pieces:
         constants |= {"DEPTH": whole // 2, "REST": max(16, triton.next_power_of_2(depth - whole // 2))}
         whole = whole // 2 + constants["REST"]
     together = max(16, min(CONFIG["QUERIES"], triton.next_power_of_2(rows)))
+    while kind is tl.float32 and together > 16 and together * whole * size > 115000:
+        together //= 2
     room = 230000 - (together * whole * size if together >= 64 else 0)  # of shared memory
     bytes_of_key = (whole + (0 if shared else whole_v)) * size
     while block > 16 and block * bytes_of_key > room:
