@@ -1,6 +1,6 @@
 """Optimise KernelBench's references over the whole path, and let KernelBench itself judge the champions' files.
 
-    python -m bench.kernelbench_champion CHECKOUT [--reference level1/98_KLDivLoss ...] [--seconds 60]
+    python -m bench.kernelbench_champion CHECKOUT [--reference level1/18_Matmul_with_transposed_both ...] [--seconds 60]
 
 CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT). Each reference is optimised by
 `warpwright optimize` at its own sizes, the champion is downloaded in KernelBench's form, and KernelBench's evaluation
@@ -90,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     sys.path.insert(0, str(options.checkout.resolve() / "src"))  # where KernelBench's process finds its package
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    references, agreed = options.reference or ["level1/98_KLDivLoss"], 0
+    references, agreed = options.reference or ["level1/18_Matmul_with_transposed_both"], 0
     for reference in references:
         row = judge_champion(options.checkout.resolve(), reference, options)
         row["measured_at"] = datetime.now(UTC).isoformat(timespec="seconds")

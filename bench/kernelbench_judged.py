@@ -50,8 +50,8 @@ def try_reference(path: Path, judges: Judges, options: argparse.Namespace) -> di
     start = time.monotonic()
     try:
         made = import_one(str(path))
-        assert made is not None  # a file of a level's folder has KernelBench's form
-        problem = reduced(read_problem(made.source, made.name), options.most_mib)
+        source, name = (made.source, made.name) if made is not None else (path.read_text("utf-8"), path.stem)
+        problem = reduced(read_problem(source, name), options.most_mib)
     except (BadUsage, ProblemError) as error:
         return {**row, "outcome": "not imported", "reason": str(error)}
     row["sizes"] = dict(problem.workloads[0].sizes)

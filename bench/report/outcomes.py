@@ -135,6 +135,24 @@ def imported(record: str) -> str:
     return f"**{len(passed)} of {len(rows)}** judged right{told}; intervals above 1: {', '.join(above) or 'none'}"
 
 
+def champions_elsewhere(record: str) -> str:
+    """Return the confirmed speedup of each Champion over eager and the fastest Baseline, beside KernelBench's own."""
+    rows, found, none = entries(record), [], []
+    for row in rows:
+        theirs = row.get("kernelbench")
+        if theirs is None:
+            none.append(row["reference"])
+            continue
+        by = {s["against"]: s["value"] for s in row["speedups"] if s["workload"] is None}
+        verdict = "right" if theirs["passed"] else "refused"
+        their_gain = theirs["reference_ms"] / theirs["kernel_ms"]
+        found.append(
+            f"{row['reference']}: **{by['eager']:.2f}x** eager and {by['fastest']:.2f}x the fastest baseline, there "
+            f"{verdict}, **{their_gain:.2f}x** eager"
+        )
+    return "; ".join(found) + f"; no champion: {', '.join(none)}" * bool(none)
+
+
 def refusals(record: str) -> str:
     """Return how many kernels for one shape were refused, of those that a general domain can tell."""
     rows = entries(record)
@@ -371,6 +389,6 @@ OUTCOMES: dict[str, Outcome] = {
     for one in (
         demo, optimised, whole_runs, unpromoted, clock, confirmations, power, mutations, admissions, imported, refusals,
         rate, synthesis, compared, after, ablations, models, lessons, service, takehome, followers, decisions, soak,
-        limits, text, anchors, anchor_rows, answered, examples,
+        limits, text, anchors, anchor_rows, answered, examples, champions_elsewhere,
     )
 }  # fmt: skip
