@@ -48,7 +48,7 @@ def equal(some: Tensors, others: Tensors) -> list[bool]:
     if not some or not _stackable(some, others) or some[0].dtype is not others[0].dtype:
         return [torch.equal(one, other) for one, other in zip(some, others, strict=True)]
     found = [
-        (torch.stack([*some[part]]) == torch.stack([*others[part]])).flatten(1).all(1)
+        (torch.stack([*some[part]]) == torch.stack([*others[part]])).reshape(len(some[part]), -1).all(1)
         for part in _parts(len(some), some[0].numel())
     ]
     return [bool(one) for one in torch.cat(found).tolist()]

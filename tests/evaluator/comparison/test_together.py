@@ -112,3 +112,4 @@ def test_equal_tells_which_pairs_are():
     others = [torch.zeros(3, 4), torch.ones(3, 4).index_fill(1, torch.tensor([2]), 2.0), some[2].clone()]
     assert equal(some, others) == [True, False, False]
     assert equal([torch.zeros(3), torch.zeros(4)], [torch.zeros(3), torch.ones(4)]) == [True, False]
+    assert equal([torch.tensor(1.0), torch.tensor(2.0)], [torch.tensor(1.0), torch.tensor(3.0)]) == [True, False]
