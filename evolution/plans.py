@@ -19,11 +19,12 @@ def plan_of(reply: str) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """Drop everything up to the last closing tag, opened or not, and everything from an opening one that is not closed.
+    """Drop what stands between tags, everything up to a closing tag that was not opened, and from an open one on.
 
     Tags inside comments and strings of code are no tags.
     """
-    ends = [found.end() for found in _THOUGHT_ENDS.finditer(text)]
-    text = text[ends[-1] :] if ends else text
+    while ends := _THOUGHT_ENDS.search(text):
+        begins = _THOUGHT_BEGINS.search(text, 0, ends.end())
+        text = (text[: begins.start()] if begins else "") + text[ends.end() :]
     begins = _THOUGHT_BEGINS.search(text)
     return text[: begins.start()] if begins else text

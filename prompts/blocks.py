@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -30,17 +31,17 @@ class _Opening:
         return found is not None and found["fence"].startswith(self.fence) and not found["info"].strip()
 
     def block(self, lines: list[str], *, closed: bool) -> Block:
-        """Make the block, less the fence's own indentation where all its lines have it (an item of a list)."""
-        if all(line.startswith(self.indent) for line in lines if line.strip()):
-            lines = [line.removeprefix(self.indent) for line in lines]
-        return Block(self.language, "\n".join(lines) + "\n", closed)
+        """Make the block, less the indentation that all its lines have (an item of a list)."""
+        text = "\n".join(lines) + "\n"
+        first = next((line for line in lines if line.strip()), "")
+        return Block(self.language, textwrap.dedent(text) if first[:1].isspace() else text, closed)
 
 
 def find_blocks(text: str, is_whole: Callable[[str], bool] = lambda _: False) -> list[Block]:
     """Return every fenced block of a Markdown text, an unclosed last one included.
 
     The first closing fence ends a block, unless the text up to a later one is `is_whole`: a docstring may quote fences.
-    A fence at the end of the last line of code ends a block that is then `is_whole`, too.
+    A fence at the end of the last line of code, or before a tag, ends a block that is then `is_whole`, too.
     """
     lines = text.split("\n")
     blocks: list[Block] = []
@@ -80,7 +81,7 @@ def _endings(opening: _Opening, lines: list[str], start: int) -> Iterator[tuple[
     """Yield each possible content of a block, and the index of the line after its end."""
     for index in range(start, len(lines)):
         line = lines[index]
-        if opening.closed_by(line):
+        if opening.closed_by(line) or line.strip().startswith(f"{opening.fence}<"):
             yield lines[start:index], index + 1
         elif line.rstrip().endswith(opening.fence) and _FENCE.match(line) is None:
             yield [*lines[start:index], line.rstrip().removesuffix(opening.fence)], index + 1

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from evolution.types import Fault
 from prompts.errors import ReplyError
 
-_START = re.compile(r"^(?P<indent>[ \t]*)<{4,9} ?(?:SEARCH|ORIGINAL)\s*$")
+_START = re.compile(r"^(?P<indent>[ \t]*)<{4,9} ?(?:SEARCH|ORIGINAL):?\s*$", re.IGNORECASE)
 _MIDDLE = re.compile(r"^[ \t]*={4,9}\s*$")
-_END = re.compile(r"^[ \t]*>{4,9} ?(?:REPLACE|UPDATED)\s*$")
+_END = re.compile(r"^[ \t]*>{4,9} ?(?:REPLACE|UPDATED):?\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

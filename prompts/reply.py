@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterator
 
 from evaluator.syntax import parse
 from evolution.plans import without_thoughts
@@ -15,10 +16,17 @@ from prompts.errors import ReplyError
 
 MAX_SOURCE_BYTES = 256 * 2**10
 MODEL = "ModelNew"
+_BOM = "\ufeff"
 
 _SLOTS = re.compile(r"^(?:[ \t]*#[ \t]*block:|INPUTS[ \t]*=)", re.MULTILINE)
 _CODE_BEGINS = re.compile(r"^(?:import |from |class |def |@|\"\"\"|#)")
 _OTHER_LANGUAGES = frozenset({"cpp", "c++", "c", "cuda", "cu", "rust", "javascript", "js", "java", "go", "bash", "sh"})
+_TAG = re.compile(r"<(?=/?think(?:ing)?>)")
+_HIDDEN = "\ue000"  # stands for the "<" of a tag that is no tag
+_FINAL = re.compile(r".*<\|channel\|>final<\|message\|>", re.DOTALL)
+_QUOTED = re.compile(r"^> ?(?=(?:`{3,}|~{3,}|<{4,9}))", re.MULTILINE)
+_QUOTE = re.compile(r"^> ?", re.MULTILINE)
+_INDENTATION = re.compile(r"^(?: {4}|\t)", re.MULTILINE)
 _MOST_STARTS = 20  # lines at which a file without fences may begin
 
 
@@ -28,7 +36,7 @@ def read_reply(reply: str, *, parent: str | None = None, truncated: bool = False
     Of several blocks the last complete Python module that defines `ModelNew` is taken. `truncated` says that the
     endpoint stopped at its token limit. Raises ReplyError with what to write instead.
     """
-    text = without_thoughts(reply.replace("\r\n", "\n"))
+    text = _answer(reply)
     if not text.strip():
         raise _nothing_said(thought=bool(reply.strip()))
     if parent is None:
@@ -50,7 +58,7 @@ def slots_in(reply: str, *, truncated: bool = False) -> str | None:
 
     Raises ReplyError if it is cut off, or there is nothing but thoughts.
     """
-    text = without_thoughts(reply.replace("\r\n", "\n"))
+    text = _answer(reply)
     if not text.strip():
         raise _nothing_said(thought=bool(reply.strip()))
     found = [block for block in find_blocks(text) if _SLOTS.search(block.text)]
@@ -59,6 +67,17 @@ def slots_in(reply: str, *, truncated: bool = False) -> str | None:
     if not found[-1].closed and (truncated or not _parses(found[-1].text)):
         raise ReplyError("the reply is cut off inside its slots: write shorter ones", Fault.CUT_OFF)
     return found[-1].text
+
+
+def _answer(reply: str) -> str:
+    """Return a reply without thoughts and Markdown's marks of a quotation. Tags inside a module's code are no tags."""
+    text = _FINAL.sub("", reply.replace("\r\n", "\n").replace("\r", "\n"))
+    if _QUOTED.search(text):
+        text = _QUOTE.sub("", text)
+    for block in find_blocks(text, _is_module) if _TAG.search(text) else ():
+        if block.closed and _is_module(block.text):
+            text = text.replace(block.text, _TAG.sub(_HIDDEN, block.text))
+    return without_thoughts(text).replace(_HIDDEN, "<")
 
 
 def _parses(code: str) -> bool:
@@ -71,7 +90,7 @@ def _parses(code: str) -> bool:
 
 def checked(source: str) -> str:
     """Return the source, if it is a Python module of acceptable size that defines ModelNew. Raises ReplyError."""
-    source = source.removeprefix("\ufeff")
+    source = source.removeprefix(_BOM)
     size = len(source.encode(errors="surrogatepass"))
     if size > MAX_SOURCE_BYTES:
         raise ReplyError(
@@ -89,12 +108,25 @@ def checked(source: str) -> str:
     return source
 
 
-def _defines_model(statement: ast.stmt) -> bool:
-    """Return True for `class ModelNew` and `ModelNew = ...`."""
-    if isinstance(statement, ast.ClassDef):
-        return statement.name == MODEL
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return any(isinstance(target, ast.Name) and target.id == MODEL for target in targets)
+def _defines_model(statement: ast.stmt | ast.ExceptHandler) -> bool:
+    """Return True for `class ModelNew` and `ModelNew = ...`, also inside `if`, `try` and `with`."""
+    match statement:
+        case ast.ClassDef(name=name):
+            return name == MODEL
+        case ast.Assign(targets=targets):
+            return any(_names_model(target) for target in targets)
+        case ast.AnnAssign(target=target):
+            return _names_model(target)
+        case ast.If() | ast.Try() | ast.With():
+            inner = (ast.stmt, ast.ExceptHandler)
+            return any(_defines_model(one) for one in ast.iter_child_nodes(statement) if isinstance(one, inner))
+        case ast.ExceptHandler(body=body):
+            return any(map(_defines_model, body))
+    return False
+
+
+def _names_model(target: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == MODEL for node in ast.walk(target))
 
 
 def _nothing_said(*, thought: bool) -> ReplyError:
@@ -105,38 +137,55 @@ def _nothing_said(*, thought: bool) -> ReplyError:
 
 def _whole_file(text: str, *, truncated: bool) -> str:
     blocks = find_blocks(text, _is_module)
-    modules = [block.text for block in blocks if block.closed and _is_module(block.text)]
-    if modules:
-        return checked(modules[-1])
-    bare = None if blocks else _bare_module(text)
-    if bare is not None:
-        return checked(bare)
+    module = _last_module(blocks)
+    if module is None:
+        module = _json_module(text) if blocks else _bare_module(text)
+    if module is not None:
+        return checked(module)
     return checked(_choose(blocks, truncated=truncated))
+
+
+def _last_module(blocks: list[Block]) -> str | None:
+    """Return the last block that is a module: one with a class, since an example of use may set the name, too."""
+    modules = [block.text.removeprefix(_BOM) for block in blocks if block.closed and _is_module(block.text)]
+    with_class = [text for text in modules if any(isinstance(one, ast.ClassDef) for one in ast.walk(parse(text)))]
+    return next(reversed(with_class or modules), None)
 
 
 def _bare_module(text: str) -> str | None:
     """Return the module in a text without fences: all of it, a JSON field, or what prose surrounds."""
     if _is_module(text):
         return text
-    found = _json_field(text)
+    found = _json_module(text)
     if found is not None:
         return found
-    lines = text.split("\n")
-    starts = [number for number, line in enumerate(lines) if _CODE_BEGINS.match(line)]
-    for start in starts[:_MOST_STARTS]:
-        code = _up_to_prose(lines[start:])
-        if code is not None:
-            return code
+    for code in (text, _INDENTATION.sub("", text)):
+        lines = code.split("\n")
+        starts = [number for number, line in enumerate(lines) if _CODE_BEGINS.match(line)]
+        found = next(filter(None, (_up_to_prose(lines[start:]) for start in starts[:_MOST_STARTS])), None)
+        if found is not None:
+            return found
     return None
 
 
-def _json_field(text: str) -> str | None:
+def _json_module(text: str) -> str | None:
+    """Return the module that is a text inside JSON, in fences or not."""
     try:
-        fields = json.loads(text)
+        found = json.loads(text[text.find("{") : text.rfind("}") + 1], strict=False)
     except (ValueError, RecursionError):
         return None
-    values = fields.values() if isinstance(fields, dict) else ()
-    return next((value for value in values if isinstance(value, str) and _is_module(value)), None)
+    for value in _strings(found):
+        module = value if _is_module(value) else _last_module(find_blocks(value, _is_module))
+        if module is not None:
+            return module
+    return None
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _strings(one)
 
 
 def _up_to_prose(lines: list[str]) -> str | None:
@@ -165,6 +214,10 @@ def _choose(blocks: list[Block], *, truncated: bool) -> str:
         lines = last.text.count("\n")
         raise ReplyError(
             f"the reply is cut off inside its code, after {lines} lines: write a shorter file", Fault.CUT_OFF
+        )
+    if last.language in ("diff", "patch"):
+        raise ReplyError(
+            "the reply is a diff, which is not read: answer with one Python block that holds the whole file"
         )
     named = [block for block in blocks if f"class {MODEL}" in block.text]
     if named:
