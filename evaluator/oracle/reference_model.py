@@ -205,6 +205,10 @@ class ReferenceModel:
         """Draw inputs from the recipe."""
         return self.subject.recipe("get_inputs", self.sizes, self._seed())
 
+    def drawn_constructor(self) -> Arguments:
+        """Return the constructor's arguments under another seed."""
+        return self.subject.recipe("get_init_inputs", self.sizes, self._seed())
+
     def drawn_layouts(self, count: int, *, limit_s: float) -> list[list[TensorSpec]]:
         """Return the layouts of the inputs that the recipe draws, so many times or as often as `limit_s` allows."""
         return self.subject.drawn_layouts(self.sizes, [self._seed() for _ in range(count)], limit_s=limit_s)

@@ -29,6 +29,7 @@ from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
 _TRIES, _MOST_DRAWS = 2, 12
+_NULL_FAILURES = 3  # of the draws
 _OTHERS = "the answer to other inputs of the recipe's"
 _NEAR = 10.0
 _CALL_S, _COUNT_S = 30.0, 60.0
@@ -144,6 +145,7 @@ def _try_workload(
     made = [oracle.inputs() for _ in range(_TRIES)]
     if not made[0].tensors:
         raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
+    _check_constructor(oracle, workload)
     _check_layouts(oracle, made, workload)
     if judge.compiles_ahead and not workload.held_out and _has_room(judge, made[0].tensors):
         judge.session.comparators.prepare(problem, workload, judge.session.comparators.modes(), oracle)
@@ -157,7 +159,7 @@ def _try_workload(
     _check_separate_outputs(reference, made[0].tree, [m.tensors for m in made], workload)
     _check_repeatable(oracle, made[0].tree, made[0].tensors, expected[0], workload)
     made, expected = _comparable_draws(oracle, workload, made, expected)
-    _check_nulls(workload, made[0].tensors, expected, evidence)
+    _check_nulls(oracle, workload, made, expected, evidence)
     return _facts(workload, oracle, made[0], expected[0])
 
 
@@ -201,6 +203,18 @@ def _check_layouts(oracle: Oracle, made: Sequence[Arguments], workload: Workload
                 f"{_spec_text(one)} under one seed and {_spec_text(two)} under another. Make every length an argument "
                 'of get_inputs, a size of the workload ({"name": "short", "length": 512}), and draw values only: '
                 "where several lengths are drawn, fix their sum"
+            )
+
+
+def _check_constructor(oracle: Oracle, workload: Workload) -> None:
+    """Refuse constructor arguments, or shapes of them, that each seed draws: a kernel is verified for some alone."""
+    for _ in range(_TRIES):
+        one, other = oracle.init, oracle.drawn_constructor()
+        specs = [[TensorSpec.of(tensor) for tensor in arguments.tensors] for arguments in (one, other)]
+        if one.tree != other.tree or specs[0] != specs[1]:
+            raise _Refused(
+                f"on workload {workload.name} get_init_inputs() draws other arguments each time: return fixed numbers "
+                "(or sizes of the workload), and draw only the values of tensors"
             )
 
 
@@ -278,24 +292,44 @@ def _nearly_equal(expected: Expected, outputs: Sequence[torch.Tensor]) -> bool:
 
 
 def _check_nulls(
-    workload: Workload, tensors: Sequence[torch.Tensor], expected: Sequence[Expected], evidence: dict[str, Any]
+    oracle: Oracle,
+    workload: Workload,
+    made: Sequence[Arguments],
+    expected: Sequence[Expected],
+    evidence: dict[str, Any],
 ) -> None:
-    tried, (right, other) = evidence["null_solutions"], expected
-    for name, outputs in null_solutions(right.targets, tensors, other.targets):
-        wrong = any(
-            target.compare(actual, limit) is not None
+    """Refuse a null solution that is right on nearly all draws. One draw does not tell: a flag may be set by chance."""
+    tried: dict[str, int] = evidence["null_solutions"]
+    passing = _passing_nulls(made[0].tensors, *expected)
+    tried.update({name: tried.get(name, 0) + 1 for name, passes in passing.items() if not passes})
+    failures = {name: 0 for name, passes in passing.items() if passes}
+    for _ in range(_MOST_DRAWS - 1):
+        if all(count >= _NULL_FAILURES for count in failures.values()):
+            return
+        one = oracle.inputs()
+        (right,) = oracle.expect(one.tree, [one.tensors])
+        again = _passing_nulls(one.tensors, right, expected[0])
+        failures = {name: count + (not again.get(name, True)) for name, count in failures.items()}
+    name = min(failures, key=lambda one: failures[one])
+    if failures[name] < _NULL_FAILURES:
+        deep = ". A deep network may need TRAIN = True" if name == _OTHERS else ""
+        raise _Refused(
+            f"a null solution passes on workload {workload.name}: {name}. The outputs carry too little of the inputs to"
+            f" tell a right kernel from a wrong one: change the inputs (are they random?) or the outputs{deep}",
+            null_solution=name,
+            workload=workload.name,
+        )
+
+
+def _passing_nulls(tensors: Sequence[torch.Tensor], right: Expected, other: Expected) -> dict[str, bool]:
+    """Return for each null solution whether it is right on these inputs."""
+    return {
+        name: all(
+            target.compare(actual, limit) is None
             for target, limit, actual in zip(right.targets, right.limits, outputs, strict=True)
         )
-        if not wrong:
-            deep = ". A deep network may need TRAIN = True" if name == _OTHERS else ""
-            raise _Refused(
-                f"a null solution passes on workload {workload.name}: {name}. The outputs carry too little of the "
-                "inputs to tell a right kernel from a wrong one: change the inputs (are they random?) or the "
-                f"outputs{deep}",
-                null_solution=name,
-                workload=workload.name,
-            )
-        tried[name] = tried.get(name, 0) + 1
+        for name, outputs in null_solutions(right.targets, tensors, other.targets)
+    }
 
 
 def null_solutions(

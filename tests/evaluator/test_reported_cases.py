@@ -208,6 +208,35 @@ def test_lengths_that_seldom_differ_are_refused(judge: Judge, monkeypatch: pytes
     assert "draws other shapes" in refusal(judge, read_problem(text, "p"))
 
 
+def test_drawn_arguments_of_the_constructor_are_refused(judge: Judge) -> None:
+    text = module("self.w = torch.nn.Parameter(torch.ones(8))", "x * self.w").source
+    drawn = text.replace("(self):", "(self, width):")
+    problem = read_problem(f"{drawn}def get_init_inputs():\n    return [int(torch.randint(2, 10**6, ()))]\n", "p")
+    assert "get_init_inputs() draws other arguments each time" in refusal(judge, problem)
+
+
+def test_a_flag_that_is_drawn_is_no_null_solution(judge: Judge) -> None:
+    text = f"{HEAD}def reference(x, f):\n    return torch.where(f, x, -x)\n"
+    problem = read_problem(f"{text}def get_inputs():\n    return [torch.randn(9, 8), torch.rand(()) > 0.5]\n", "p")
+    for _ in range(3):  # of 0.03 that are refused, after all
+        if admit(judge, problem).verdict is Verdict.PASSED:
+            return
+    pytest.fail("refused")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("{1: 2.0}", "get_inputs(): a dict with keys that are no strings"),
+        ("complex(1, 2)", "get_inputs(): a complex cannot be handed over"),
+        ("__import__('http').HTTPStatus.OK", "get_inputs(): a member of HTTPStatus"),
+        ("torch.ones(3, device='meta')", "get_inputs() returns tensor 1 on the meta device"),
+    ],
+)
+def test_arguments_that_cannot_be_handed_over_are_named(judge: Judge, given: str, words: str) -> None:
+    assert words in refusal(judge, function("x * 2", f"torch.randn(8, 8), {given}", "x, y"))
+
+
 @pytest.mark.parametrize(
     ("problem", "words"),
     [
@@ -259,6 +288,7 @@ def test_what_cannot_be_judged_is_refused_by_name(judge: Judge, problem: Problem
                 module("self.register_buffer('b', torch.randn(8).expand(16, 8))", "x * self.b"),
                 "x * self.b -> x * 0.5",
             ),
+            "0-d": (function("x * s", "torch.randn(16, 8), torch.rand(())", "x, s"), "x * s -> x * 0.5"),
             "parameter": (module("self.b = torch.nn.Parameter(torch.randn(8, 1).expand(8, 8))", "x @ self.b"), ""),
         },
         rare="mask, keys, windows, indices, parameter",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
@@ -212,6 +213,8 @@ def write_tree(value: Any, tensors: list[torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
+    if isinstance(value, Enum):  # some are numbers or texts, and forward may ask which member it gets
+        raise LayoutError(f"a member of {type(value).__name__} cannot be handed over; use its value")
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -223,7 +226,8 @@ def write_tree(value: Any, tensors: list[torch.Tensor]) -> Any:
         return {name: [write_tree(item, tensors) for item in value]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: write_tree(item, tensors) for key, item in value.items()}}
-    raise LayoutError(f"a {type(value).__name__} cannot be handed over; use tensors, numbers, strings, lists, dicts")
+    kind = f"{type(value).__name__}{' with keys that are no strings' if isinstance(value, dict) else ''}"
+    raise LayoutError(f"a {kind} cannot be handed over; use tensors, numbers, strings, lists, dicts")
 
 
 def read_tree(data: Any, tensor: Callable[[int], torch.Tensor]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from evaluator.child.protocol.framing import Operation
-from evaluator.child.protocol.layout import JUDGED_DTYPES, TensorSpec, dtype_name, write_tree
+from evaluator.child.protocol.layout import JUDGED_DTYPES, LayoutError, TensorSpec, dtype_name, write_tree
 from evaluator.child.reference import resizing
 from evaluator.child.results import lazy_form
 from evaluator.child.session import InvalidModule, Session, seed_generators
@@ -44,9 +44,11 @@ class Recipes:
             raise InvalidModule(f"{request['function']}() returns a {type(value).__name__}, not a list")
         tensors: list[torch.Tensor] = []
         changed = resizing.changes(request["sizes"])
-        tree = resizing.with_arguments(
-            write_tree(list(value), tensors), resizing.changes(request["sizes"], arguments=True)
-        )
+        try:
+            written = write_tree(list(value), tensors)
+        except LayoutError as error:
+            raise InvalidModule(f"{request['function']}(): {error}") from error
+        tree = resizing.with_arguments(written, resizing.changes(request["sizes"], arguments=True))
         for index, tensor in enumerate(tensors):
             _check_judged(tensor, f"{request['function']}() returns tensor {index}")
         of_inputs = request["function"] == "get_inputs"
@@ -122,6 +124,8 @@ def _check_judged(tensor: torch.Tensor, place: str) -> None:
     if kind:
         advice = _REMEDIES.get(kind, _PARTS)
         raise InvalidModule(f"{place} as a {kind} tensor of {tensor.dtype}: only dense tensors are judged. {advice}")
+    if tensor.is_meta:
+        raise InvalidModule(f"{place} on the meta device, without values. Draw it on the CPU")
     if dtype_name(tensor.dtype) not in JUDGED_DTYPES:
         raise InvalidModule(f"{place} in {tensor.dtype}, a dtype that is not judged. {_BITS}")
 
