@@ -432,6 +432,8 @@ def equal(one: Any, other: Any) -> bool:
             return False
         near = 2e-2 if one.dtype is torch.bfloat16 else 1e-4
         return torch.allclose(one.double(), other.double(), near, near, equal_nan=True)
+    if isinstance(one, dict):
+        return isinstance(other, dict) and list(one) == list(other) and equal([*one.values()], [*other.values()])
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(equal, one, other))
     return bool(one == other)
