@@ -44,10 +44,14 @@ def read_problem(source: str | bytes, name: str) -> Problem:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     if "get_inputs" not in functions:
-        raise ProblemError("there is no function get_inputs(): write one that returns a list of input tensors")
+        raise ProblemError(
+            "there is no function get_inputs() at the top level: write one (`def`) that returns a list of input tensors"
+        )
     if "Model" not in classes:
         if "reference" not in functions:
-            raise ProblemError("there is neither `class Model(nn.Module)` nor a function `reference(...)`: write one")
+            raise ProblemError(
+                "there is neither `class Model(nn.Module)` nor a function `reference(...)` at the top level: write one"
+            )
         text += _MODEL_OF_FUNCTION
     text = recipe_sizes.constants_as_arguments(text)
     settings = _settings(tree)
@@ -139,8 +143,15 @@ def _settings(tree: ast.Module) -> dict[str, _Setting]:
 
 def _changed_settings(node: ast.stmt, plain: Collection[ast.AST]) -> Iterator[tuple[str, int]]:
     """Yield each setting, with its line, that a statement of the module changes in a way that is not read."""
+    for one in ast.walk(node):
+        named: list[str] = one.names if isinstance(one, ast.Global) else []
+        if one is node and isinstance(one, ast.FunctionDef | ast.ClassDef):
+            named = [one.name]
+        elif one is node and isinstance(one, ast.Import | ast.ImportFrom):
+            named = [alias.asname or alias.name for alias in one.names]
+        yield from ((name, node.lineno) for name in named if name in _SETTINGS)
     for one in _executed(node):
-        if isinstance(one, ast.Name) and one.id in _SETTINGS and one not in plain and isinstance(one.ctx, ast.Store):
+        if isinstance(one, ast.Name) and one.id in _SETTINGS and one not in plain and not isinstance(one.ctx, ast.Load):
             yield one.id, one.lineno
         owner: ast.AST | None = None
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGING_METHODS:

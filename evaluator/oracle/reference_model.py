@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError, tensor_places
+from evaluator.child.protocol.layout import TensorSpec, UnjudgedTensorError, tensor_places
 from evaluator.comparison.claims import unjudged_reason
 from evaluator.errors import ChildError
 from evaluator.inputs import perturbations, values
@@ -257,13 +257,13 @@ class ReferenceModel:
 
     def mutated(self, tree: Any) -> tuple[int, ...]:
         """Return which tensors of the inputs the Problem declares as changed in place: the inputs at these positions,
-        or all that lie in them. Raise LayoutError for a position without a tensor."""
+        or all that lie in them. Raise UnjudgedTensorError for a position without a tensor."""
         if not self.problem.mutates:
             return ()
         arguments = next(iter(tree.values()))
         found = [tensor_places(arguments[p]) if p < len(arguments) else [] for p in self.problem.mutates]
         if not all(found):
-            raise LayoutError(f"MUTATES = {list(self.problem.mutates)} names an input that holds no tensor")
+            raise UnjudgedTensorError(f"MUTATES = {list(self.problem.mutates)} names an input that holds no tensor")
         return tuple(place for places in found for place in places)
 
     def _seed(self) -> int:

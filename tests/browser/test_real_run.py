@@ -114,7 +114,7 @@ def submit(page: Page, folder: Path) -> None:
     """Type nonsense, be told; upload a file, leave a workload out, set a budget, start."""
     expect(page.get_by_role("heading", name="New run")).to_be_visible()
     page.get_by_label("Reference").fill("class Model:\n    pass\n")
-    expect(page.get_by_text("there is no function get_inputs()")).to_be_visible()
+    expect(page.get_by_text("there is no function get_inputs() at the top level")).to_be_visible()
     file = folder / "gated.py"
     file.write_text(PROBLEM, encoding="utf-8")
     page.get_by_label("Or upload a .py file").set_input_files(file)
