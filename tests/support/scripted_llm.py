@@ -83,6 +83,7 @@ class Garbage:
     """200 OK with something that is no answer."""
 
     body: str = "<html>welcome</html>"
+    content_type: str = "text/html"
 
 
 Step = Say | Message | Body | Fail | Cut | Stall | Drip | Garbage
@@ -160,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
             extra = {"Retry-After": step.retry_after} if step.retry_after is not None else {}
             self._json(step.status, {"error": {"message": step.message, "type": "scripted", "code": None}}, extra)
         elif isinstance(step, Garbage):
-            self._send(200, "text/html", step.body.encode())
+            self._send(200, step.content_type, step.body.encode())
         elif isinstance(step, Body):
             self._body(step, stream=stream)
         elif isinstance(step, Stall):

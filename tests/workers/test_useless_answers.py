@@ -14,7 +14,7 @@ from evolution.types import Budget, EndReason, Fault, ProposalOutcome, RunConfig
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
 from tests.db.world import World
-from tests.support.scripted_llm import Body, Fail, Message, Say, ScriptedLLM, Step
+from tests.support.scripted_llm import Body, Fail, Garbage, Message, Say, ScriptedLLM, Step
 from tests.workers.test_model_proposer import GOOD, ask, endpoint
 from tests.workers.work_items import FILE, propose_work
 from workers.context import Context
@@ -93,6 +93,9 @@ def test_an_endpoint_that_does_not_stream_is_read_all_the_same() -> None:
         ({"error": "overloaded"}, "overloaded"),
         ({"detail": "model m is not loaded"}, "model m is not loaded"),
         ({"detail": [{"msg": "messages: too long"}]}, "messages: too long"),
+        ({"object": "error", "message": "too long", "code": 400}, "HTTP 400: too long"),
+        ({"error": {"message": "busy", "code": "503"}}, "HTTP 503: busy"),
+        ({"error": {"errors": [{"title": "no such model"}]}}, "no such model"),
     ],
 )
 @pytest.mark.parametrize("event", [True, False])
@@ -114,6 +117,11 @@ def test_an_error_without_a_status_is_no_outage(detail: Any, calls: int, stream:
     assert not any("left alone" in detail for detail in told)
     assert [detail.count("one: ") for detail in told] == [1] * 6
     assert told[0].endswith("(3 times)") is (calls == 3)
+
+
+def test_what_can_be_read_of_a_body_that_is_cut_off_is_told() -> None:
+    with ScriptedLLM([Garbage('{"error": {"message": "The model is ov', "application/json")]) as server:
+        assert "The model is ov" in ask(endpoint(server)).detail
 
 
 def test_the_reason_of_a_refused_request_is_told_without_its_wrapping() -> None:

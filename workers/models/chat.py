@@ -177,6 +177,8 @@ def _failure(
         cause = error.__cause__ or error
         return CallFailed(f"no connection: {cause}"[:300] or "no connection", retry=True)
     words = "the reply broke off" if began else "the answer is not what the protocol says"
+    if isinstance(error, json.JSONDecodeError):
+        words += f" ({error.doc[:100]!r})"
     return CallFailed(f"{words}: {type(error).__name__}: {error}"[:300], retry=True, usage=usage, text=text)
 
 

@@ -116,12 +116,14 @@ def _content(content: Any) -> tuple[str, str]:
 
 
 def _refuse_error(piece: Any) -> None:
-    """Raise ErrorBody for {"error": ...} or {"detail": ...}; a list of details is FastAPI's 422."""
-    for name in ("error", "detail"):
+    """Raise ErrorBody for {"error": ...}, {"detail": ...} or {"message": ...}; a list of details is FastAPI's 422."""
+    for name in ("error", "detail", "message"):
         found = getattr(piece, name, None)
         if found:
-            code = found.get("code") if isinstance(found, Mapping) else 422 if isinstance(found, list) else None
-            raise ErrorBody(words_of({name: found}), code if isinstance(code, int) else None)
+            code = getattr(piece, "code", 422 if isinstance(found, list) else None)
+            code = found.get("code") if isinstance(found, Mapping) else code
+            status = int(code) if isinstance(code, str) and code.isdecimal() and len(code) == 3 else code
+            raise ErrorBody(words_of({name: found}), status if isinstance(status, int) else None)
 
 
 def words_of(body: object) -> str:
@@ -131,7 +133,7 @@ def words_of(body: object) -> str:
     if isinstance(body, list):
         return "; ".join(filter(None, map(words_of, body[:3])))[:MOST_WORDS]
     if isinstance(body, Mapping):
-        for name in ("error", "detail", "message", "msg"):
+        for name in ("error", "errors", "detail", "message", "msg", "title"):
             words = words_of(body.get(name))
             if words:
                 return words
