@@ -23,8 +23,14 @@ def without_thoughts(text: str) -> str:
 
     Tags inside comments and strings of code are no tags.
     """
-    while ends := _THOUGHT_ENDS.search(text):
-        begins = _THOUGHT_BEGINS.search(text, 0, ends.end())
-        text = (text[: begins.start()] if begins else "") + text[ends.end() :]
-    begins = _THOUGHT_BEGINS.search(text)
-    return text[: begins.start()] if begins else text
+    kept: list[str] = []
+    at = 0
+    for ends in _THOUGHT_ENDS.finditer(text):
+        begins = _THOUGHT_BEGINS.search(text, at, ends.end())
+        if begins is None:
+            kept.clear()
+        else:
+            kept.append(text[at : begins.start()])
+        at = ends.end()
+    begins = _THOUGHT_BEGINS.search(text, at)
+    return "".join(kept) + text[at : begins.start() if begins else None]

@@ -23,7 +23,7 @@ _CODE_BEGINS = re.compile(r"^(?:import |from |class |def |@|\"\"\"|#)")
 _OTHER_LANGUAGES = frozenset({"cpp", "c++", "c", "cuda", "cu", "rust", "javascript", "js", "java", "go", "bash", "sh"})
 _TAG = re.compile(r"<(?=/?think(?:ing)?>)")
 _HIDDEN = "\ue000"  # stands for the "<" of a tag that is no tag
-_FINAL = re.compile(r".*<\|channel\|>final<\|message\|>", re.DOTALL)
+_FINAL = "<|channel|>final<|message|>"
 _QUOTED = re.compile(r"^> ?(?=(?:`{3,}|~{3,}|<{4,9}))", re.MULTILINE)
 _QUOTE = re.compile(r"^> ?", re.MULTILINE)
 _INDENTATION = re.compile(r"^(?: {4}|\t)", re.MULTILINE)
@@ -71,11 +71,11 @@ def slots_in(reply: str, *, truncated: bool = False) -> str | None:
 
 def _answer(reply: str) -> str:
     """Return a reply without thoughts and Markdown's marks of a quotation. Tags inside a module's code are no tags."""
-    text = _FINAL.sub("", reply.replace("\r\n", "\n").replace("\r", "\n"))
+    text = reply.replace("\r\n", "\n").replace("\r", "\n").rpartition(_FINAL)[2]
     if _QUOTED.search(text):
         text = _QUOTE.sub("", text)
     for block in find_blocks(text, _is_module) if _TAG.search(text) else ():
-        if block.closed and _is_module(block.text):
+        if block.closed and _TAG.search(block.text) and _is_module(block.text):
             text = text.replace(block.text, _TAG.sub(_HIDDEN, block.text))
     return without_thoughts(text).replace(_HIDDEN, "<")
 

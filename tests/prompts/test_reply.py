@@ -140,6 +140,13 @@ def test_replies_as_models_write_them(case: dict[str, Any]) -> None:
         assert made["ModelNew"]()(41) == 42
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("piece", ["x = 1\n", "<think>a</think>\n", "</think>\n", "> ```\n", "    x\n", "{", "```<\n"])
+def test_a_long_reply_is_read_in_linear_time(piece: str) -> None:
+    with contextlib.suppress(ReplyError):
+        read_reply(piece * (400_000 // len(piece)))
+
+
 def test_thoughts_without_an_answer_are_told_apart_from_silence() -> None:
     for reply in ("<think>first, tiles", "<think>first, tiles</think>", "so be it\n</think>\n"):
         with pytest.raises(ReplyError, match="thoughts and no answer"):
