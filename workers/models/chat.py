@@ -17,7 +17,7 @@ from runtime.errors import SettingsError
 from runtime.models import ModelEndpoint
 from workers.deadline import Deadline
 from workers.models.network import make_client
-from workers.models.pieces import ErrorBody, Parts, take, words_of
+from workers.models.pieces import ErrorBody, Parts, status_of, take, words_of
 from workers.models.usage import Usage, count, most
 
 RETRIED_STATUSES = frozenset({408, 409, 425, 429})
@@ -170,9 +170,9 @@ def _failure(
         return _refused(error.status_code, words_of(error.body) or error.message, _retry_after(headers), usage, text)
     if isinstance(error, ErrorBody) or (isinstance(error, openai.APIError) and error.body is not None):
         body = getattr(error, "body", None)
-        code = error.status if isinstance(error, ErrorBody) else body.get("code") if isinstance(body, dict) else None
+        status = error.status if isinstance(error, ErrorBody) else status_of(body)
         words = str(error) if isinstance(error, ErrorBody) else words_of(body) or str(error)
-        return _refused(code if isinstance(code, int) else None, words, None, usage, text)
+        return _refused(status, words, None, usage, text)
     if isinstance(error, openai.APIConnectionError) and not began:
         cause = error.__cause__ or error
         return CallFailed(f"no connection: {cause}"[:300] or "no connection", retry=True)

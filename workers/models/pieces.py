@@ -121,9 +121,15 @@ def _refuse_error(piece: Any) -> None:
         found = getattr(piece, name, None)
         if found:
             code = getattr(piece, "code", 422 if isinstance(found, list) else None)
-            code = found.get("code") if isinstance(found, Mapping) else code
-            status = int(code) if isinstance(code, str) and code.isdecimal() and len(code) == 3 else code
-            raise ErrorBody(words_of({name: found}), status if isinstance(status, int) else None)
+            raise ErrorBody(words_of({name: found}), status_of(found if isinstance(found, Mapping) else {"code": code}))
+
+
+def status_of(body: object) -> int | None:
+    """Return the status that an error body has as its code, a number or a text."""
+    code = body.get("code") if isinstance(body, Mapping) else None
+    if isinstance(code, str) and code.isdecimal() and len(code) == 3:
+        return int(code)
+    return code if isinstance(code, int) else None
 
 
 def words_of(body: object) -> str:
