@@ -52,10 +52,10 @@ def examined(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(readiness, "gpus", list)
-    with pytest.raises(BadUsage, match=r"cuda:0: there is no NVIDIA device\. Use --device cpu"):
+    with pytest.raises(Missing, match=r"cuda:0: there is no NVIDIA device\. Use --device cpu"):
         readiness.check_ready("cuda:0", tmp_path)
     monkeypatch.setattr(readiness, "gpus", lambda: ["nvidia0"])
-    with pytest.raises(BadUsage, match=r"cuda:3: this machine has 1 NVIDIA device"):
+    with pytest.raises(Missing, match=r"cuda:3: this machine has 1 NVIDIA device"):
         readiness.check_ready("cuda:3", tmp_path)
 
 
@@ -89,7 +89,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_a_stack_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(readiness, "gpus", list)
-    with pytest.raises(BadUsage, match="there is no NVIDIA device"):
+    with pytest.raises(Missing, match="there is no NVIDIA device"):
         readiness.Examination("cuda:0").begin(tmp_path)
 
 

@@ -24,7 +24,7 @@ LIMIT_S = 60.0
 
 
 def check_ready(device: str, folder: Path) -> None:
-    """Raise BadUsage for a GPU that is not there, Missing where kernels for this device cannot be judged here."""
+    """Raise Missing where this device is not there, or kernels for it cannot be judged here."""
     check_place(device, folder)
     check_judge(kind_of(device))
 
@@ -38,7 +38,7 @@ class Examination:
         self._thread: threading.Thread | None = None
 
     def begin(self, folder: Path) -> None:
-        """Check what takes no time, and begin to examine the judge. Raises BadUsage, Missing."""
+        """Check what takes no time, and begin to examine the judge. Raises Missing."""
         check_place(self._device, folder)
         self._begin(lambda: check_judge(kind_of(self._device)))
 
@@ -57,24 +57,24 @@ class Examination:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what was found so far: BadUsage or Missing."""
+        """Raise what was found so far."""
         if self._failure is not None:
             raise self._failure
 
     def wait(self) -> None:
-        """Wait for its end, if it has begun. Raises what it found: BadUsage or Missing."""
+        """Wait for its end, if it has begun. Raises what it found."""
         if self._thread is not None:
             self._thread.join()
         self.check()
 
 
 def check_place(device: str, folder: Path) -> None:
-    """Raise BadUsage for a GPU that is not there, Missing for a folder that a stack cannot work in."""
+    """Raise Missing for a GPU that is not there, or a folder that a stack cannot work in."""
     number = 0 if kind_of(device) == "cpu" else int(device.partition(":")[2])
     found = gpus()
     if kind_of(device) == "cuda" and number >= len(found):
         have = f"this machine has {len(found)} NVIDIA device(s)" if found else "there is no NVIDIA device"
-        raise BadUsage(f"{device}: {have}. Use --device cpu, or --server for a service with a GPU")
+        raise Missing(f"{device}: {have}. Use --device cpu, or --server for a service with a GPU")
     check_disk(folder)
 
 
