@@ -169,7 +169,7 @@ CASES: list[tuple[Callable[..., Path], dict[str, Any], str]] = [
     (forms.gpumode, {"task": forms.TASK.replace("rows: 8", "rows: [8]")}, "'rows' of benchmarks is a list"),
     (forms.gpumode, {"task": forms.TASK.replace("lang: py", "lang: [py]")}, "written in 'list'"),
     (forms.gpumode, {"task": forms.TASK.replace("gpus: [H100]", "gpus: H100")}, "gpus is a str in place of a list"),
-    (forms.gpumode, {"task": forms.TASK.replace("../shared.py", "../../shared.py")}, "lies outside of"),
+    (forms.gpumode, {"task": forms.TASK.replace("../shared.py", "../../shared.py")}, "only in a git checkout"),
     (forms.gpumode, {"task": forms.TASK.replace("rows:", "lines:")}, "takes no 'lines'"),
     (forms.gpumode, {"reference": UNCHECKED}, "has no check_implementation"),
     (

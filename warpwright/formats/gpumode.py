@@ -97,7 +97,10 @@ def _within(folder: Path, source: str) -> Path:
     root = next((one for one in (own, *own.parents) if (one / ".git").exists()), own.parent).resolve()
     path = (own / source).resolve()
     if not path.is_relative_to(root):
-        raise CannotImport(f"{folder.name}/task.yml names the file {source!r}, which lies outside of {root}")
+        raise CannotImport(
+            f"{folder.name}/task.yml names the file {source!r}, which lies outside of {root}: only in a git checkout "
+            "are files further away read"
+        )
     return path
 
 
