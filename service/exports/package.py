@@ -29,7 +29,7 @@ packages = [@PACKAGE@]
 [tool.setuptools.package-data]
 @PACKAGE@ = ["*.json"]
 """
-_USE = """`pip install .` in this folder installs it, `pip wheel .` makes its wheel. Then
+_USE = """`pip install .` in this folder installs it, `pip wheel --no-deps .` makes its wheel. Then
 `from @PACKAGE@ import ModelNew` is constructed and called as the reference's Model, and
 `python -m @PACKAGE@ --check` verifies it against the reference on fresh random inputs."""
 _INIT = '''"""@ABOUT@
