@@ -251,6 +251,16 @@ def test_folders_say_how_they_are_used() -> None:
         assert "this_file" not in text
 
 
+def test_a_layer_takes_the_arguments_of_an_inherited_forward() -> None:
+    source = PROBLEM.replace("class Model(nn.Module)", "class Original(nn.Module)") + "\n\nclass Model(Original): ...\n"
+    inherited = dataclasses.replace(export(RIGHT), problem=read_problem(source, "Scale & shift"))
+    with zipfile.ZipFile(io.BytesIO(hf_kernel.build(inherited))) as packed:
+        layers = [packed.read(one).decode() for one in packed.namelist() if one.endswith("layers.py")]
+    assert layers
+    for text in layers:
+        assert "return _forward(self, x)" in text, text
+
+
 def test_what_is_not_confirmed_is_not_called_confirmed() -> None:
     text = build(dataclasses.replace(export(RIGHT), confirmed=False))
     assert "NOT confirmed" in text

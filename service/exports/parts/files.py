@@ -92,12 +92,22 @@ def evidence(export: Export) -> str:
 
 def forward_parameters(source: str) -> tuple[str, list[str]]:
     """Return the parameters of the reference's forward as source without annotations, and their names."""
-    for node in parse(source).body:
-        if isinstance(node, ast.ClassDef) and node.name == "Model":
-            for one in node.body:
-                if isinstance(one, ast.FunctionDef) and one.name == "forward":
-                    return _parameters(one.args)
-    return "self, input", ["input"]
+    classes = {node.name: node for node in parse(source).body if isinstance(node, ast.ClassDef)}
+    forward = _forward_of("Model", classes)
+    return _parameters(forward.args) if forward else ("self, input", ["input"])
+
+
+def _forward_of(name: str, classes: dict[str, ast.ClassDef]) -> ast.FunctionDef | None:
+    """Return the forward of a class, or that of a base in the same file: warpwright.optimize writes it in a base."""
+    if name not in classes:
+        return None
+    kind = classes[name]
+    for one in kind.body:
+        if isinstance(one, ast.FunctionDef) and one.name == "forward":
+            return one
+    others = {other: node for other, node in classes.items() if other != name}
+    bases = (_forward_of(base.id, others) for base in kind.bases if isinstance(base, ast.Name))
+    return next((found for found in bases if found), None)
 
 
 def _parameters(arguments: ast.arguments) -> tuple[str, list[str]]:
