@@ -82,12 +82,13 @@ def test_examples(name: str, wanted: list[set[str]]) -> None:
     assert free(drafts(*example(name))[0].source) == wanted
 
 
-def test_rows_that_lie_across_memory_keep_every_variant() -> None:
+def test_rows_that_lie_across_memory_keep_variants_of_their_width() -> None:
+    """Loads begin at multiples of the width, so they are aligned where it is, whatever the length of a row."""
     source = problem("return a0.sum(1)", "torch.randn(b, n, m)", sizes="b=2, n=100, m=16")
     sizes = [{"name": "a", "b": 2, "n": 100, "m": 16}, {"name": "b", "b": 3, "n": 128, "m": 33}]
     for draft in drafts(source, sizes):
         for names in free(draft.source):
-            assert not names & {"a0_1", "a0_2", "n", "m"}
+            assert not names & {"a0_2", "m"}
 
 
 def test_scores_that_load_along_the_keys_keep_variants_of_the_keys() -> None:
