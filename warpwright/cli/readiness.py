@@ -73,7 +73,8 @@ def check_place(device: str, folder: Path) -> None:
     number = 0 if kind_of(device) == "cpu" else int(device.partition(":")[2])
     found = gpus()
     if kind_of(device) == "cuda" and number >= len(found):
-        have = f"this machine has {len(found)} NVIDIA device{'s' * (len(found) != 1)}" if found else "there is no NVIDIA device"
+        count = f"{len(found)} NVIDIA device{'s' * (len(found) != 1)}"
+        have = f"this machine has {count}" if found else "there is no NVIDIA device"
         raise Missing(f"{device}: {have}. Use --device cpu, or --server for a service with a GPU")
     check_disk(folder)
 
