@@ -188,8 +188,8 @@ def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
     )
 
 
-def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
-    return split_reductions(detach_biases(read_program(graphs, without, wide=True)))
+def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str], *, columns: bool = False) -> Program:
+    return split_reductions(detach_biases(read_program(graphs, without, wide=True, columns=columns)))
 
 
 def _block_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:
@@ -231,7 +231,7 @@ def _blocks(title: str, *, norms_apart: bool = False) -> Write:
 
 def _columns(title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        program = split_reductions(detach_biases(read_program(graphs, without, wide=True, columns=True)))
+        program = _gpu_program(graphs, without, columns=True)
         use_blocks(program)
         plan, planner = make_plan(program)
         if not any(isinstance(s, Kernel) and s.in_order and lane_of(s) is not None for s in plan.steps):

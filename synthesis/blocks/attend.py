@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synthesis.blocks.tile import Pen, walk, whole
+from synthesis.blocks.tile import Pen, dot, walk, whole
 from synthesis.graph.nodes import Node
 from synthesis.graph.sizes import Affine, product
 from synthesis.triton.specialise import bounds_of, jit, needed
@@ -112,17 +112,9 @@ def _keys(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> str:
         masks = (f"{name}_inside", "key_inside", f"{name}_column")
         w = pen.writer({"n"}, "        ", masks=masks, column=f"j_{name}", ready=ready[name])
         names.append(w.operand(block.k, "k_tile"))
-        product = _product(block, f"q{end}", turned.format(names[-1]), "product" if end else "")
+        product = dot(block.found.q.dtype, f"q{end}", turned.format(names[-1]), "product" if end else "")
         pen.lines.append(f"        product = {product}")
     return names[0]
-
-
-def _product(block: Attention, a: str, b: str, before: str) -> str:
-    """Write a product of tiles, added to what was before: in float32 as in `large`, outside the tensor core."""
-    if block.found.q.dtype != "float32":
-        return f'tl.dot({a}, {b}{", " * bool(before)}{before}, input_precision="ieee")'
-    step = f'tl.dot({a}, {b}, input_precision="tf32x3")'
-    return f"tl.fma({step}, 1.0, {before})" if before else step
 
 
 def _keys_inside(where: str) -> list[str]:
@@ -164,7 +156,7 @@ def _loop(block: Attention, pen: Pen, ready: dict[str, dict[int, str]]) -> None:
         masks = ("v_inside", "key_inside", "v_column")
         v = pen.writer({"n"}, "        ", masks=masks, column="j_v", ready=ready["v"]).operand(block.v, "v_tile")
     pen.lines += [
-        f"        acc = {_product(block, 'weights.to(TYPE)', v, 'acc * scale')}",
+        f"        acc = {dot(block.found.q.dtype, 'weights.to(TYPE)', v, 'acc * scale')}",
         "        peak = larger",
     ]
 

@@ -9,7 +9,7 @@ from synthesis.blocks.block import Code
 from synthesis.blocks.factors import renamed, sums_inside
 from synthesis.blocks.launch import BESIDE, GROUPED, LAUNCH, TUNABLES, VECTOR_LAUNCH, VECTOR_TUNABLES
 from synthesis.blocks.narrow import narrow
-from synthesis.blocks.tile import Pen, Tile, covers, symbols, walk, whole
+from synthesis.blocks.tile import Pen, Tile, covers, dot, symbols, walk, whole
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import Node
 from synthesis.graph.sizes import Affine, Size
@@ -272,23 +272,16 @@ class _Kernel:
                     loaded[text] = loaded.get(text) or w.assign("bits", text)
                     tile = w.assign("b", f"{small.name}({loaded[text]}, TYPE)")
                 into = f"partial{total[5:]}" if by_group else total
-                before = "" if by_group and not number else f", {into}"
-                self.emit(f"{into} = {self._product(a, tile, before)}", indent=self.body)
+                before = "" if by_group and not number else into
+                self.emit(f"{into} = {dot(self.block.a.dtype, a, f'tl.trans({tile})', before)}", indent=self.body)
             if by_group:
                 self.emit(f"{total} += partial{total[5:]} * scale{total[5:]}.to(tl.float32)", indent=self.body)
         if self.block.low is not None:
             self.emit("down_inside = r_inside & column_inside", indent=self.body)
             w = self.pen.writer({"r"}, " " * 4 * self.body, masks=("down_inside", "r_inside", "column_inside"))
             down = w.operand(self.block.low.down, "b")
-            self.emit(f"low = {self._product(rows[0], down, ', low')}", indent=self.body)
+            self.emit(f"low = {dot(self.block.a.dtype, rows[0], f'tl.trans({down})', 'low')}", indent=self.body)
         self.emit(*(f"scale_{i} = ahead_{i}" for i in grouped), indent=self.body)
-
-    def _product(self, a: str, b: str, before: str) -> str:
-        """Write a step's product; in float32 as in `large`, added to what was before outside the tensor core."""
-        if self.block.a.dtype != "float32":
-            return f'tl.dot({a}, tl.trans({b}){before}, input_precision="ieee")'
-        step = f'tl.dot({a}, tl.trans({b}), input_precision="tf32x3")'
-        return f"tl.fma({step}, 1.0{before})" if before else step
 
     @staticmethod
     def _changes_by_group(weight: Weight) -> bool:

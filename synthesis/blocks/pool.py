@@ -86,15 +86,6 @@ class Pool:
     def _start(self) -> str:
         return 'float("-inf")' if self.fn == "max" else "0.0"
 
-    def _join(self, parts: list[str]) -> str:
-        """Return the maximum or the sum of some values."""
-        if self.fn == "mean":
-            return " + ".join(parts)
-        text = parts[0]
-        for part in parts[1:]:
-            text = f"_max({text}, {part})"
-        return text
-
     def write(self, host: Host, node: Node) -> Code:
         """Write the kernel, and its launch."""
         name = node.name
@@ -131,12 +122,12 @@ class Pool:
         width = self.window[1]
         first = -self.padding[1]
         pairs = {first + e + step for e in range(GROUP) for step in range(0, width - 1, 2)}
-        lines += [f"    {_pair_of(d)} = {self._join([_value(d), _value(d + 1)])}" for d in sorted(pairs)]
+        lines += [f"    {_pair_of(d)} = {join(self.fn, [_value(d), _value(d + 1)])}" for d in sorted(pairs)]
         results = []
         for place in range(first, first + GROUP):
             parts = [_pair_of(place + step) for step in range(0, width - 1, 2)]
             parts += [_value(place + width - 1)] if width % 2 else []
-            results.append(self._join(parts))
+            results.append(join(self.fn, parts))
         return "\n".join(
             [
                 "@triton.jit",
@@ -160,7 +151,7 @@ class Pool:
             *(f"    {', '.join(names[n])} = {row.format(plus('first', n - above))}" for n in range(high - 1)),
             "    for i in tl.range(first, last, loop_unroll_factor=UNROLL):",
             f"        {', '.join(names[-1])} = {row.format(plus('i', high - 1 - above))}",
-            *(f"        out_{p} = ({self._join([r[p] for r in names])}){scale}" for p in range(GROUP)),
+            *(f"        out_{p} = ({join(self.fn, [r[p] for r in names])}){scale}" for p in range(GROUP)),
             "        out = tl.reshape(tl.join(tl.join(out_0, out_2), tl.join(out_1, out_3)), [BLOCK // 4, 4])",
             "        tl.store(out_ptr + i * out_width + j, out, mask=j < out_width)",
             *(f"        {', '.join(kept)} = {', '.join(later)}" for kept, later in itertools.pairwise(names)),
@@ -204,7 +195,7 @@ class Pool:
                 f"    column = j * {self.stride[1]}" if self.stride[1] > 1 else "    column = j",
                 "    at = x_ptr + i * width + column",
                 *steps,
-                f"    return {self._join(values)}",
+                f"    return {join(self.fn, values)}",
             ]
         )
 
@@ -222,7 +213,7 @@ class Pool:
                 f"        {kept} = {row.format(plus('top', number * self.dilation[0]))}"
                 for number, kept in enumerate(rows)
             ),
-            f"        tl.store(out_ptr + i * out_width + j, ({self._join(rows)}){scale}, mask=j < out_width)",
+            f"        tl.store(out_ptr + i * out_width + j, ({join(self.fn, rows)}){scale}, mask=j < out_width)",
         ]
         return "\n".join(lines)
 
@@ -233,6 +224,16 @@ def _value(number: int) -> str:
 
 def _pair_of(number: int) -> str:
     return f"pair_{number}" if number >= 0 else f"pair_before_{-number}"
+
+
+def join(fn: str, parts: list[str]) -> str:
+    """Return the maximum of some values, or for a "mean" their sum."""
+    if fn == "mean":
+        return " + ".join(parts)
+    text = parts[0]
+    for part in parts[1:]:
+        text = f"_max({text}, {part})"
+    return text
 
 
 def plus(text: str, number: int) -> str:

@@ -207,6 +207,14 @@ def whole(size: Size) -> str:
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
+def dot(dtype: str, a: str, b: str, before: str = "") -> str:
+    """Return the product of two tiles, added to what was before: in float32 as in `large`, outside the tensor core."""
+    if dtype != "float32":
+        return f'tl.dot({a}, {b}{", " * bool(before)}{before}, input_precision="ieee")'
+    step = f'tl.dot({a}, {b}, input_precision="tf32x3")'
+    return f"tl.fma({step}, 1.0, {before})" if before else step
+
+
 __all__ = [
     "INNER",
     "Pen",
@@ -214,6 +222,7 @@ __all__ = [
     "TileWriter",
     "attempt",
     "covers",
+    "dot",
     "evaluate",
     "reads",
     "symbols",

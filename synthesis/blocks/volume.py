@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synthesis.blocks.block import Code, is_in_memory
-from synthesis.blocks.pool import plus
+from synthesis.blocks.pool import join, plus
 from synthesis.errors import Unsupported
 from synthesis.graph.nodes import FLOATS, Node
 from synthesis.graph.sizes import Size
@@ -87,15 +87,6 @@ class Volume:
         """Return how many of a window's rows are the first ones of the next window."""
         return max(0, self.window[1] - self.stride[1]) if self.dilation[1] == 1 else 0
 
-    def _join(self, parts: list[str]) -> str:
-        """Return the maximum or the sum of some values."""
-        if self.fn == "mean":
-            return " + ".join(parts)
-        text = parts[0]
-        for part in parts[1:]:
-            text = f"_max({text}, {part})"
-        return text
-
     def write(self, host: Host, node: Node) -> Code:
         """Write the kernel, and its launch."""
         source = host.contiguous(self.x)
@@ -121,8 +112,8 @@ class Volume:
                 mask = f"inside & ({place} >= 0)" if shift < 0 else "inside"
                 load = f"tl.load({plus('at', shift)}, mask={mask} & ({place} < width), other={filling})"
                 lines.append(f"    value_{number} = {load}.to(tl.float32)")
-            row = self._join([f"value_{number}" for number in range(len(shifts))])
-            lines.append(f"    total = {row if layer == 0 else self._join(['total', f'({row})'])}")
+            row = join(self.fn, [f"value_{number}" for number in range(len(shifts))])
+            lines.append(f"    total = {row if layer == 0 else join(self.fn, ['total', f'({row})'])}")
         return "\n".join(
             [
                 "@triton.jit",
@@ -146,7 +137,7 @@ class Volume:
             "    for i in tl.range(first, last, loop_unroll_factor=UNROLL):",
             f"        top = {plus(_times('i', self.stride[1]), -self.padding[1])}",
             *(f"        {rows[n]} = {row.format(tops[n])}" for n in range(kept, len(rows))),
-            f"        total = {self._join(rows)}",
+            f"        total = {join(self.fn, rows)}",
             *self._mean(),
             "        tl.store(out_ptr + i * out_width + j, total, mask=j < out_width)",
             *(f"        {rows[n]} = {rows[n + self.stride[1]]}" for n in range(kept)),
