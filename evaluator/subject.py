@@ -382,6 +382,11 @@ class Subject:
         found = self._observed(tree, tensors, timeout_s=timeout_s, arithmetic=True).get("flops")
         return found if type(found) is int and 0 < found < 2**63 else None
 
+    def state_bytes(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> int | None:
+        """Return the bytes of parameters and buffers that one call reads, each once: a claim. None: not known."""
+        found = self._observed(tree, tensors, timeout_s=timeout_s).get("state_bytes")
+        return found if type(found) is int and 0 <= found < 2**63 else None
+
     def _observed(
         self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float, arithmetic: bool = False
     ) -> Mapping[str, Any]:

@@ -371,9 +371,9 @@ class Evaluation:
 class WorkloadFacts:
     """Facts about one Workload from admission. A Proposer may see them unless the Workload is held out.
 
-    `flops`: floating-point operations of one call, as torch counts. `matmul_gflops`: the rate of a large matrix product
-    of the inputs' type here. `constructor` and `arguments` (of a call): JSON trees with numbered tensors. `weights` are
-    the reference's parameters and buffers, such as "scale float32 [64]".
+    `bytes_moved`: of inputs, outputs, and what a call reads of parameters and buffers. `flops`: of a call, as torch
+    counts. `matmul_gflops`: the rate of a large matrix product of the inputs' type here. `constructor` and `arguments`
+    (of a call): JSON trees with numbered tensors. `weights`: parameters and buffers, such as "scale float32 [64]".
     """
 
     workload: str

@@ -97,6 +97,11 @@ def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch
     return tuple(changed)
 
 
+def bytes_of(tensors: Sequence[torch.Tensor]) -> int:
+    """Return the bytes of all elements."""
+    return sum(t.numel() * t.element_size() for t in tensors)
+
+
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Return whether two tensors of one layout hold the same bits, NaN included."""
     if torch.equal(a, b):

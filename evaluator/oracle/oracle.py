@@ -51,6 +51,7 @@ class Oracle(ReferenceModel):
         self._own_constants: bool | None = None  # True: constants stay in the reference's precision
         self._vanishing: frozenset[int] | None = None  # outputs of which float64 leaves nothing
         self._on_grid: bool | None = None  # True: draws lie on thresholds of comparisons
+        self._state_bytes: int | None = None  # None: not known yet
 
     @property
     def precision(self) -> str:
@@ -110,6 +111,17 @@ class Oracle(ReferenceModel):
                 (_, first), (_, second) = self._run_as_is(tree, [tensors, tensors])
                 self._stateful = any(not values.same_bits(a, b) for a, b in zip(first, second, strict=True))
         return self._stateful
+
+    def state_bytes(self, tree: Any, tensors: Sequence[torch.Tensor]) -> int:
+        """Return the bytes of parameters and buffers that a call of the reference reads, each once.
+
+        Those that it does not read do not count, and of a table that it looks up only the rows that it takes.
+        """
+        if self._state_bytes is None:
+            read = self.subject.state_bytes(tree, tensors, timeout_s=CALL_S)
+            whole = values.bytes_of([*self.parameters.values(), *self.buffers.values()])
+            self._state_bytes = whole if read is None else read
+        return self._state_bytes
 
     def expect(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], rounding: Sequence[values.Rounding] = ()

@@ -361,10 +361,10 @@ def _mean(tensor: torch.Tensor) -> torch.Tensor:
 
 def _facts(workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
     outputs = [target.reference for target in expected.targets]
-    read = (*made.tensors, *oracle.parameters.values())
-    moved = sum(t.numel() * t.element_size() for t in (*read, *outputs))
+    moved = values.bytes_of([*made.tensors, *outputs]) + oracle.state_bytes(made.tree, made.tensors)
     backend = oracle.subject.backend
-    kind = next((t.dtype for t in read if t.is_floating_point()), None)
+    multiplied = (*made.tensors, *oracle.parameters.values())
+    kind = next((t.dtype for t in multiplied if t.is_floating_point()), None)
     return WorkloadFacts(
         workload=workload.name,
         inputs=tuple(_describe(t) for t in made.tensors),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-
-import torch
 
 from evaluator.child.protocol import chain
 from evaluator.comparison.expected import Expected
@@ -76,7 +73,7 @@ class ContenderRound:
         """The bytes of a copy."""
         kept = self._kept
         outputs = [tensors for call, tensors in enumerate(self.done.outputs) if call in kept]
-        return sum(bytes_of(call) for call in (*outputs, *self.done.inputs))
+        return sum(values.bytes_of(call) for call in (*outputs, *self.done.inputs))
 
     @property
     def _kept(self) -> set[int]:
@@ -90,7 +87,3 @@ def compared_calls(contender: Contender, calls: int) -> int:
     """Return how many calls of a round are compared: all of a Candidate's; one of a Baseline's or of a second
     process's."""
     return calls if contender.compared_in_full else min(1, calls)
-
-
-def bytes_of(tensors: Sequence[torch.Tensor]) -> int:
-    return sum(t.numel() * t.element_size() for t in tensors)

@@ -19,7 +19,7 @@ from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
 from evaluator.timing.contender import Contender
-from evaluator.timing.contender_round import RoundInputs, bytes_of, compared_calls
+from evaluator.timing.contender_round import RoundInputs, compared_calls
 from evaluator.timing.overhead import Overhead
 from evaluator.timing.round_inputs import DRAWING_S, InputMaker
 from evaluator.timing.verifier import Verifier
@@ -65,23 +65,23 @@ class Rounds:
     @property
     def input_bytes(self) -> int:
         """Bytes of one call's inputs."""
-        return bytes_of(self._bases[0])
+        return values.bytes_of(self._bases[0])
 
     @property
     def output_bytes(self) -> int:
         """Bytes of one call's outputs, as the reference returns them."""
-        return bytes_of([target.reference for target in self.typical.targets])
+        return values.bytes_of([target.reference for target in self.typical.targets])
 
     @property
     def bytes_moved(self) -> int:
-        """The bytes that a call must read and write at least: its inputs, its parameters, its outputs."""
-        return self.input_bytes + bytes_of(list(self.oracle.parameters.values())) + self.output_bytes
+        """The bytes that a call must read and write at least: its inputs, the state that it reads, its outputs."""
+        return self.input_bytes + self.oracle.state_bytes(self.tree, self._bases[0]) + self.output_bytes
 
     def planned(self, call_us: float, round_us: float) -> RoundPlan:
         """Return a round of at least `round_us` for calls that take `call_us`."""
         outputs = sum(t.values.numel() * 8 if not t.integral else t.oracle.numel() * 8 for t in self.typical.targets)
         state = [*self.oracle.parameters.values(), *self.oracle.buffers.values()]
-        plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, bytes_of(state))
+        plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, values.bytes_of(state))
         # Repeating a call that changes its inputs or its state is a different task.
         plan = replace(plan, replays=1) if self._mutated else plan
         return replace(plan, replays=1, instances=1) if self._stateful else plan

@@ -5,10 +5,12 @@ A claim, like everything that a child reports: it names only libraries that do n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import read_tree
@@ -17,19 +19,24 @@ from evaluator.child.session import Session
 _MAX_NAMES = 100
 _NO_ARITHMETIC = frozenset({"aten.clone", "aten._to_copy", "aten.copy_", "aten.copy", "aten.fill", "aten.fill_"})
 """Pointwise to torch, and only moving."""
+_GATHERS = frozenset(
+    {"aten.embedding", "aten.index", "aten._unsafe_index", "aten.index_select", "aten.gather", "aten.take"}
+)
+"""Read as much of their first argument as they return."""
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operations by name while entered."""
+    """Counts operations by name while entered, with their arithmetic and the bytes that they read of `state`."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False
 
-    def __init__(self, *, arithmetic: bool = False) -> None:
+    def __init__(self, *, arithmetic: bool = False, state: Iterable[torch.Tensor] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: dict[str, int] = {}
         self.flops = 0
+        self._state = {_place(tensor): 0 for tensor in state}
         self._formulas: dict[Any, Any] | None = None
         if arithmetic:
             from torch.utils.flop_counter import flop_registry  # noqa: PLC0415  a third of a second
@@ -40,9 +47,30 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = str(func.overloadpacket)
         self.counts[name] = self.counts.get(name, 0) + 1
         out = func(*args, **(kwargs or {}))
+        if self._state and not func.is_view:
+            self._note_reads(name, args, kwargs, out)
         if self._formulas is not None:
             self.flops += _flops(self._formulas, func, args, kwargs or {}, out)
         return out
+
+    @property
+    def state_bytes(self) -> int:
+        """The bytes that were read of the state: of each storage, its whole size at most."""
+        return sum(min(read, nbytes) for (_, nbytes), read in self._state.items())
+
+    def _note_reads(self, name: str, args: Any, kwargs: Any, out: Any) -> None:
+        read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        for tensor in read:
+            place = _place(tensor)
+            if place in self._state:
+                gathered = name in _GATHERS and tensor is read[0] and isinstance(out, torch.Tensor)
+                self._state[place] += out.nbytes if gathered else tensor.nbytes
+
+
+def _place(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return the address and the bytes of a tensor's storage."""
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
 
 
 def _flops(formulas: dict[Any, Any], func: Any, args: Any, kwargs: Any, out: Any) -> int:
@@ -69,11 +97,14 @@ class Observer:
         return {"observe": self.observe}
 
     def observe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Return {"operations": {name: count}, "flops": int} of one call on the granted inputs; flops where
-        `arithmetic`."""
+        """Return {"operations": {name: count}, "flops": int, "state_bytes": int} of one call on the granted inputs;
+        flops where `arithmetic`."""
         mapped = self._session._open(request, fds)
-        recorder = Recorder(arithmetic=bool(request.get("arithmetic")))
+        model = self._session.model
+        state = [torch.Tensor.detach(one) for one in (*model.parameters(), *model.buffers())]
+        recorder = Recorder(arithmetic=bool(request.get("arithmetic")), state=state)
         with torch.no_grad(), recorder:
             self._session.call(*read_tree(request["tree"], mapped.calls[0].__getitem__))
         self._session._device().finish()
-        return {"operations": dict(list(recorder.counts.items())[:_MAX_NAMES]), "flops": recorder.flops}
+        counts = dict(list(recorder.counts.items())[:_MAX_NAMES])
+        return {"operations": counts, "flops": recorder.flops, "state_bytes": recorder.state_bytes}

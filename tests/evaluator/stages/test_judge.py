@@ -285,6 +285,40 @@ def test_a_good_reference_is_admitted_with_facts(judge: Judge) -> None:
     assert found.facts[0].constructor == {"list": [256]}
 
 
+QUANTISED = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("w", torch.randint(-127, 128, (64, 32), dtype=torch.int8))
+        self.table = nn.Parameter(torch.randn(500, 64))
+        self.register_buffer("mask", torch.ones(128, 64))
+
+    def forward(self, x, rows):
+        product = (x @ self.w.to(x.dtype).t()) * 0.01 + self.table[rows]
+        return product * self.mask[: x.shape[0]]
+
+def get_inputs():
+    return [torch.randn(48, 32), torch.randint(0, 500, (48,))]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_facts_count_what_a_call_reads_of_buffers_and_tables(judge: Judge) -> None:
+    task = read_problem(QUANTISED, "quantised")
+    found = admit(judge, task)
+    assert found.accepted, found.reason
+    call = 4 * 48 * 32 + 8 * 48 + 4 * 48 * 64
+    assert found.facts[0].bytes_moved == call + 64 * 32 + 4 * 48 * 64 + 4 * 48 * 64
+    own = task.source + "\n\nclass ModelNew(Model):\n    pass\n"
+    seen = judge.judge(task, candidate(own, head=""), eager_only(judge, task))
+    assert seen.measurements[0].diagnostics["bytes_moved"] == found.facts[0].bytes_moved
+
+
 DENSE_ONLY = """class ModelNew(Base):
     def forward(self, x):
         dense = torch.as_strided(x, x.shape, (x.shape[-1], 1), x.storage_offset())

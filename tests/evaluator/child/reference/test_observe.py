@@ -29,6 +29,16 @@ def test_nothing_is_counted_unless_asked() -> None:
     assert recorder.counts["aten.add"] == 1
 
 
+def test_state_counts_as_far_as_it_is_read_and_once() -> None:
+    weight, unread = torch.randint(-127, 128, (16, 8), dtype=torch.int8), torch.randn(99)
+    table, mask = torch.randn(1000, 4), torch.ones(64, 64, dtype=torch.bool)
+    with torch.no_grad(), Recorder(state=[weight, unread, table, mask]) as recorder:
+        (torch.randn(2, 8) @ weight.t().to(torch.float32)).mul_(weight.sum())  # twice
+        torch.nn.functional.embedding(torch.tensor([5, 7]), table)
+        torch.zeros(8, 8).masked_fill(mask[:8, :8], 1.0)
+    assert recorder.state_bytes == 16 * 8 + 2 * 4 * 4 + 8 * 8
+
+
 def test_a_rate_is_measured_for_numbers_that_are_multiplied() -> None:
     assert (matmul_gflops(torch.device("cpu"), torch.float32) or 0) > 0
     assert matmul_gflops(torch.device("cpu"), torch.int64) is None
