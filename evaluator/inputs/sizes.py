@@ -267,7 +267,7 @@ def sizes_for_one_module(
         base,
         *_of_other_kinds(base, shown),
         *near,
-        *_with_two_swapped(base, keys),
+        *_with_two_swapped(base, keys, {key: max(one.sizes[key] for one in every) for key in keys}),
     ]
     return [smallest, largest, *filter(same_module, between), smallest]
 
@@ -286,11 +286,22 @@ def _varies(base: Sizes, varied: Sequence[Sizes], key: str) -> bool:
     return len({one.sizes.get(key) for one in (base, *varied)}) > 1
 
 
-def _with_two_swapped(base: Sizes, keys: Sequence[str]) -> list[Sizes]:
-    """Return other shapes with as many elements: a cache keyed by their number is wrong."""
-    pairs = [(a, b) for a, b in itertools.combinations(keys, 2) if base.sizes.get(a) != base.sizes.get(b)]
-    made = [{**base.sizes, a: base.sizes[b], b: base.sizes[a]} for a, b in pairs[:_MOST_SWAPPED_PAIRS]]
-    return [Sizes(_label({key: sizes[key] for key in keys}), sizes, adversarial=False) for sizes in made]
+def _with_two_swapped(base: Sizes, keys: Sequence[str], most: Mapping[str, int]) -> list[Sizes]:
+    """Return shapes with as many elements as others: a cache keyed by their number is wrong.
+
+    No size is above its `most`: a swap that would be gives way to a pair of smaller sizes, swapped with each other.
+    """
+    pairs = [(a, b) for a, b in itertools.combinations(keys, 2) if base.sizes[a] != base.sizes[b]]
+    made: list[dict[str, Any]] = []
+    for a, b in pairs[:_MOST_SWAPPED_PAIRS]:
+        x, y = base.sizes[a], base.sizes[b]
+        near = min(most[a], most[b], math.isqrt(x * y))
+        if y <= most[a] and x <= most[b]:
+            made.append({a: y, b: x})
+        elif near > 1:
+            made += [{a: near, b: near - 1}, {a: near - 1, b: near}]
+    found = [{**base.sizes, **swapped} for swapped in made]
+    return [Sizes(_label({key: sizes[key] for key in keys}), sizes, adversarial=False) for sizes in found]
 
 
 def _extent(sizes: Sizes) -> int:

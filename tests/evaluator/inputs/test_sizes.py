@@ -87,11 +87,29 @@ def test_one_module_meets_larger_sizes_smaller_ones_and_those_that_share_all_but
     small = Sizes("small", {"rows": 16, "width": 256})
     found = sizes_for_one_module(problem, problem.workloads, small, (), lambda one: True)
     assert _labels(found) == [
-        "rows=3, width=5", "large", "small", "rows=17", "width=257", "small", "rows=256, width=16", "rows=3, width=5",
+        "rows=3, width=5", "large", "small", "rows=17", "width=257", "small",
+        "rows=64, width=63", "rows=63, width=64", "rows=3, width=5",
     ]  # fmt: skip
     of_one_width = sizes_for_one_module(problem, problem.workloads, small, (), lambda one: one.sizes["width"] == 256)
     assert _labels(of_one_width) == ["rows=1", "rows=17", "small", "rows=17", "small", "rows=1"]
     assert sizes_for_one_module(problem, problem.workloads, small, (), lambda one: one.label == "small") == []
+
+
+@given(st.lists(st.tuples(st.integers(1, 70), st.integers(1, 5000)), min_size=2, max_size=3, unique=True))
+def test_one_module_meets_no_larger_sizes_than_other_checks(sizes: list[tuple[int, int]]) -> None:
+    """A kernel may have a limit there, such as the 65,535 programs along a grid's second axis."""
+    works = [f'    {{"name": "w{i}", "rows": {rows}, "width": {width}}},\n' for i, (rows, width) in enumerate(sizes)]
+    problem = _problem(f"import torch\nWORKLOADS = [\n{''.join(works)}]\n" + SOURCE.partition("]\n")[2])
+    told = list(sizes_to_check(problem, problem.workloads))
+    for one in sizes_for_one_module(problem, problem.workloads, told[0], (), lambda one: True):
+        for key in ("rows", "width"):
+            assert 1 <= one.sizes[key] <= max(other.sizes[key] for other in told)
+
+
+def test_two_sizes_are_swapped_where_both_are_in_range() -> None:
+    problem = _problem(SOURCE.replace('"rows": 64', '"rows": 400'))
+    found = _labels(sizes_for_one_module(problem, problem.workloads, Sizes("small", {}), (), lambda one: True))
+    assert "rows=256, width=16" in found
 
 
 def test_one_module_meets_equal_sizes_of_every_dtype() -> None:
