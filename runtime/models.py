@@ -40,8 +40,12 @@ class ModelEndpoint(BaseModel):
     max_concurrency: int = Field(
         default=4, ge=1, le=256, description="Requests in flight at once from one worker process."
     )
-    timeout_s: float = Field(default=300.0, gt=0, description="Deadline of one request, from connect to last byte.")
-    stall_s: float = Field(default=90.0, gt=0, description="A streamed reply is aborted after this long without data.")
+    timeout_s: float = Field(default=600.0, gt=0, description="Deadline of one request, from connect to last byte.")
+    stall_s: float = Field(
+        default=300.0,
+        gt=0,
+        description="A streamed reply is aborted after this long without data; some models send none while they think.",
+    )
     requests_per_minute: float | None = Field(
         default=None, gt=0, description="Rate limit of one worker process; unset: none."
     )

@@ -81,7 +81,7 @@ class Settings(BaseSettings):
         default=(), description="Model endpoints: a JSON list, or the path of a JSON file that holds one."
     )
     propose_threads: int = Field(default=4, ge=1, le=256, description="Proposals made at once by a propose worker.")
-    proposal_deadline_s: float = Field(default=600.0, gt=0, description="Total time of one proposal, retries included.")
+    proposal_deadline_s: float = Field(default=900.0, gt=0, description="Total time of one proposal, retries included.")
     proposal_repairs: int = Field(
         default=2,
         ge=0,

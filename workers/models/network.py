@@ -16,8 +16,6 @@ import httpx2
 
 from workers.deadline import Deadline
 
-STALL_S = 90.0
-
 
 class _Stream(httpcore2.NetworkStream):
     def __init__(self, inner: httpcore2.NetworkStream, deadline: Deadline, max_bytes: int) -> None:
@@ -75,7 +73,7 @@ def _trust() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def make_client(deadline: Deadline, *, max_bytes: int, stall_s: float = STALL_S) -> httpx2.Client:
+def make_client(deadline: Deadline, *, max_bytes: int, stall_s: float) -> httpx2.Client:
     """Return a client for one call. It raises httpx2.ReadError beyond `max_bytes`, and a timeout after the deadline."""
     transport = httpx2.HTTPTransport(verify=_trust(), trust_env=False)
     # The pool takes a backend, but the transport has no argument for it; a test holds us to this one place.
