@@ -150,7 +150,19 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "return a0.argmax(1), a0.argmin(-1), torch.argmax(a0, 0, keepdim=True)",
         "torch.randn(b, h, n).round()",
         "",
-        [{"b": 1, "h": 70, "n": 5}, {"h": 3, "n": 140}],
+        [{"b": 1, "h": 70, "n": 5}, {"h": 3, "n": 140}, {"b": 3, "h": 33, "n": 64}],
+    ),
+    "extremes of special values": (
+        "return a0.argmax(1), a0.argmin(1), a0.argmax(2), a0.argmin(2)",
+        "(torch.randn(b, h, n) + 2).round().log()",  # NaN, infinities and many equals
+        "",
+        [{"b": 1, "h": 70, "n": 5}, {"h": 17, "n": 64}],
+    ),
+    "extremes of long dimensions": (
+        "return a0.argmax(1), a0.argmin(1), a1.argmax(-1), a1.argmin(-1)",
+        "torch.randn(b, h, n).half().clamp(-1, 1), (torch.randn(b, h) + 3).round().log()",
+        "",
+        [{"b": 1, "h": 4500, "n": 3}, {"b": 1, "h": 17000, "n": 1}],
     ),
     "statistics of the batch": (
         "return F.batch_norm(a0, None, None, self.w, self.b, training=True)",
@@ -217,6 +229,25 @@ def test_launches_compile_for_sm_90(tmp_path: Path) -> None:
         cases[name] = case(tmp_path, name.replace("/", "_"), source, drafts(source, workloads)[:1], sizes)
     found = compiled(cases, tmp_path)
     assert {name: [one["kernel"] for one in launches] for name, launches in found.items()} == LAUNCHED
+
+
+# Sizes of a search along the middle dimension, what it launches, and how it loads.
+SEARCHES: dict[str, tuple[dict[str, int], list[str], set[str]]] = {
+    "odd": ({"b": 128, "h": 512, "n": 511}, ["find_argmin"], {"ld", "st"}),
+    "aligned": ({"b": 128, "h": 512, "n": 512}, ["find_argmin"], {"ld.v4", "st.v2", "st"}),
+    "few columns": ({"b": 1, "h": 1 << 20, "n": 3}, ["find_argmin", "join_places"], {"ld", "st"}),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_load_into_registers(name: str, tmp_path: Path) -> None:
+    sizes, kernels, accesses = SEARCHES[name]
+    source = problem("return a0.argmin(1)", "torch.randn(b, h, n)", sizes="b=2, h=4, n=37")
+    draft = drafts(source, [sizes])[0]
+    launches = compiled({name: case(tmp_path, "search", source, [draft], [sizes])}, tmp_path)[name]
+    assert [one["kernel"] for one in launches] == kernels
+    assert set().union(*(one["accesses"] for one in launches)) <= accesses
+    assert all(one["spilled"] == 0 for one in launches)
 
 
 def test_latent_values_are_the_tile_of_the_keys() -> None:
