@@ -40,8 +40,10 @@ class Host:
     dense: set[int] = field(default_factory=set)
     used_symbols: set[str] = field(default_factory=set)
     kernels: dict[tuple[str, ...], str] = field(default_factory=dict)  # name of those with texts that are alike
+    counters: list[tuple[Node, int]] = field(init=False)  # those that no kernel counts
 
     def __post_init__(self) -> None:
+        self.counters = list(self.program.counters)
         for head in self.program.heads:
             self.names[id(head)] = head.fn if head.kind == "input" else _attribute(head.fn)
 
@@ -162,6 +164,14 @@ class Host:
                 self.lines.append(f"{name} = {name}.contiguous()")
         return name
 
+    def take_counter(self) -> str | None:
+        """Return the name of a counter that a kernel is to add one to, None where there is none left."""
+        own = next((entry for entry in self.counters if entry[1] == 1), None)
+        if own is None:
+            return None
+        self.counters.remove(own)
+        return self.tensor(own[0])
+
     def allocate(self, node: Node, device: str | None) -> str:
         arguments = [self.shape(node.shape)]
         if node.dtype != "float32" or device is not None:
@@ -173,7 +183,9 @@ class Host:
         return node.name
 
     def results(self) -> None:
-        """Write the return statement; outputs are fresh tensors, each with memory of its own."""
+        """Write what is still to be counted, and the return statement; outputs are fresh tensors, each with memory of
+        its own."""
+        self.lines += [f"{self.tensor(counter)}.add_({number})" for counter, number in self.counters]
         seen: set[int] = set()
         texts = []
         for output in self.program.outputs:

@@ -18,6 +18,9 @@ IDENTITIES = frozenset(
     for name in ("contiguous", "alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "positive")
 )
 
+STATISTICS = {"aten.batch_norm.default": 5, "aten.instance_norm.default": 5}
+"""Calls that change their running statistics, arguments 3 and 4, and the argument that says so."""
+
 MISSING = object()  # a result that the rule does not compute
 
 
@@ -40,8 +43,9 @@ class Decomposer:
         self.env: dict[str, Any] = {}
         self.heads: list[Node] = []
         self.fused: list[str] = []
+        self.counters: list[tuple[Node, int]] = []
         self._viewed: set[int] = set()
-        self._mutating = any(_mutates(node) for node in graphs[0].nodes)
+        self._mutating = any(_mutates(node) and not self._counts(node) for node in graphs[0].nodes)
 
     def run(self) -> Program:
         for calls in self.unifier.calls():
@@ -62,6 +66,7 @@ class Decomposer:
             one=self.unifier.one,
             source=first.source,
             fused=self.fused,
+            counters=self.counters,
         )
 
     def _name_outputs(self, outputs: list[Node]) -> None:
@@ -126,6 +131,11 @@ class Decomposer:
         args = [self._argument([c.args[i] for c in calls]) for i in range(len(call.args))]
         kwargs = {k: self._argument([c.kwargs[k] for c in calls]) for k in call.kwargs}
         self.build.origin = call.op.split(".")[1]
+        if self._counts(call):
+            self.counters.append((args[0], args[1]))
+            self.env[call.name] = MISSING
+            return
+        self._check_statistics(call)
         mutates = _mutates(call)
         if mutates:
             self._check_mutation(args)
@@ -135,6 +145,32 @@ class Decomposer:
             for name, value in list(self.env.items()):
                 if value is args[0]:
                     self.env[name] = result
+
+    def _counts(self, call: Call) -> bool:
+        """Return whether a call adds a number to a buffer of integers that nothing else reads, as to a count of
+        batches."""
+        if call.op != "aten.add_.Tensor" or len(call.args) != 2 or call.kwargs or type(call.args[1]) is not int:
+            return False
+        graph = self.unifier.graphs[0]
+        target = next((n for n in graph.nodes if {"ref": n.name} == call.args[0]), None)
+        if target is None or target.op != "buffer" or target.values[0] is None or target.values[0].dtype != "int64":
+            return False
+        return self._readers(target.name) == [call] and not self._readers(call.name)
+
+    def _check_statistics(self, call: Call) -> None:
+        """Raise Unsupported where a call changes running statistics that another one reads: their order would count."""
+        place = STATISTICS.get(call.op)
+        if place is None or not call.args[place]:
+            return
+        for argument in (call.args[3], call.args[4]):
+            if isinstance(argument, Mapping) and self._readers(argument["ref"]) != [call]:
+                raise Unsupported("running statistics that are used elsewhere, too")
+
+    def _readers(self, name: str) -> list[Call | None]:
+        """Return the calls that read a node, and None for a result of the reference."""
+        graph, wanted = self.unifier.graphs[0], {"ref": name}
+        readers: list[Call | None] = [n for n in graph.nodes if _mentions([n.args, n.kwargs], wanted)]
+        return [*readers, *([None] if name in graph.outputs else [])]
 
     def _check_mutation(self, args: list[Any]) -> None:
         target = args[0]

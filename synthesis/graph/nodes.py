@@ -82,7 +82,8 @@ class Formula:
 class Program:
     """A reference for all its workloads: primitive nodes, sizes, and how forward is called.
 
-    `symbols` maps a size's name to (head node, dimension), where it can be read at run time.
+    `symbols` maps a size's name to (head node, dimension), where it can be read at run time. `counters` are buffers
+    that every call adds a number to, and that nothing reads.
     """
 
     heads: list[Node]
@@ -94,6 +95,7 @@ class Program:
     one: Size
     source: str
     fused: list[str] = field(default_factory=list)
+    counters: list[tuple[Node, int]] = field(default_factory=list)
 
     def inputs_first(self) -> Iterator[Node]:
         """Yield every node once, after its inputs. A node may be changed when it is yielded."""

@@ -48,11 +48,11 @@ def sizes_of(source: str, device: str | None = None) -> list[dict[str, Any]]:
     return [{"name": "default"}]
 
 
-def graphs(source: str, workloads: Sequence[Mapping[str, Any]]) -> dict[str, Graph]:
+def graphs(source: str, workloads: Sequence[Mapping[str, Any]], *, train: bool = False) -> dict[str, Graph]:
     """Trace the graphs; each workload is {"name": ..., size: value, ...}."""
     requests = [{"name": w["name"], "sizes": {k: v for k, v in w.items() if k != "name"}} for w in workloads]
     further = probes(requests)
-    reply = trace.reply({"source": source, "workloads": requests, "probes": further})
+    reply = trace.reply({"source": source, "workloads": requests, "probes": further, "train": train})
     return join(read_reply(json.dumps(reply), source), further)
 
 
@@ -108,9 +108,14 @@ class Pair:
             return flat(self.candidate(*self.inputs)), flat(self.model(*self.inputs)), oracle
 
     def check(self) -> float:
-        """Raise AssertionError unless structure, shapes, dtypes and values agree. Return the worst relative error."""
+        """Raise AssertionError unless structure, shapes, dtypes and values agree, those of buffers afterwards, too.
+
+        Return the worst relative error.
+        """
         got, eager, oracle = self.run()
         assert len(got) == len(eager)
+        for listed, model in ((got, self.candidate), (eager, self.model), (oracle, self.wide)):
+            listed += model.buffers()
         return max((compare(g, e, o) for g, e, o in zip(got, eager, oracle, strict=True)), default=0.0)
 
 
