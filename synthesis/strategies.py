@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
 from synthesis.blocks.estimate import Shape, ranked_products, shapes_of
-from synthesis.blocks.rewrite import use_blocks
+from synthesis.blocks.rewrite import use_blocks, use_norms
 from synthesis.cpp.module import write_module as write_cpp
 from synthesis.cpp.processor import Processor
 from synthesis.draft import Draft
@@ -189,7 +189,8 @@ def _of_threads(processor: Processor) -> tuple[Strategy, ...]:
 
 
 def _gpu_program(graphs: Mapping[str, Graph], without: frozenset[str], *, columns: bool = False) -> Program:
-    return split_reductions(detach_biases(read_program(graphs, without, wide=True, columns=columns)))
+    program = detach_biases(read_program(graphs, without, wide=True, columns=columns))
+    return split_reductions(use_norms(program))
 
 
 def _block_program(graphs: Mapping[str, Graph], without: frozenset[str]) -> Program:

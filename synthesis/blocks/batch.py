@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code, is_in_memory
+from synthesis.blocks.block import Code
 from synthesis.errors import Unsupported
-from synthesis.graph.nodes import Node
+from synthesis.graph.nodes import Node, is_in_memory
 from synthesis.graph.sizes import Size, product
 from synthesis.host import Host
 
@@ -103,8 +103,8 @@ class Batch:
 
 
 SLICED = """    slices = tl.cdiv(length, SLICE)
-    channel = program // slices % channels
-    part = program // (slices * channels) * slices + program % slices
+    channel = program % channels
+    part = program // channels
     first = part % slices * SLICE
     image = (part // slices * IMAGES).to(INDEX)
     own = tl.minimum(SLICE, length - first)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from synthesis.graph.nodes import HEADS, Node
+from synthesis.graph.nodes import Node
 from synthesis.host import BLOCK, Host
 
 MATMULS = frozenset(["aten.matmul.default", "aten.mm.default", "aten.bmm.default", "aten.linear.default"])
@@ -43,13 +43,6 @@ def strip(node: Node) -> Node:
     while node.kind == "pointwise" and node.fn == "cast":
         node = node.inputs[0]
     return node
-
-
-def is_in_memory(node: Node, *, reshaped: bool = False) -> bool:
-    """Return true if a node's elements lie in memory as its shape says, or with `reshaped` as another shape's."""
-    while reshaped and node.kind == "view" and node.fn == "reshape":
-        node = node.inputs[0]
-    return node.kind in (*HEADS, "library", "item", "pointwise", "reduce")
 
 
 def base(node: Node) -> Node:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code, is_in_memory
+from synthesis.blocks.block import Code
 from synthesis.errors import Unsupported
-from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.nodes import FLOATS, Node, is_in_memory
 from synthesis.graph.sizes import Size, product
 from synthesis.host import Host
 

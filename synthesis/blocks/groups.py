@@ -29,17 +29,25 @@ def use_groups(root: Node, users: Callable[[Node], list[Node]], one: Size) -> bo
 
     Return whether there is such a block.
     """
-    cone = _cone(root)
-    found = [n for n in cone if n.fn == GROUP_NORM]
-    inside = {id(n) for n in cone}
-    if len(found) != 1 or any(id(u) not in inside for n in cone if n is not root for u in users(n)):
+    norm = norm_of(root, users, GROUP_NORM)
+    if norm is None:
         return False
     try:
-        block = _fit(root, found[0], one)
+        block = _fit(root, norm, one)
     except Unsupported:
         return False
     compute(root, block, reads([block.x_of_channel, block.out_of_channel], [block.normal]))
     return True
+
+
+def norm_of(root: Node, users: Callable[[Node], list[Node]], call: str) -> Node | None:
+    """Return the one normalisation by a library that `root` is or follows element by element, without other uses."""
+    cone = _cone(root)
+    found = [n for n in cone if n.fn == call]
+    inside = {id(n) for n in cone}
+    if len(found) != 1 or any(id(u) not in inside for n in cone if n is not root for u in users(n)):
+        return None
+    return found[0]
 
 
 def _cone(root: Node) -> list[Node]:
@@ -74,7 +82,7 @@ def _fit(root: Node, norm: Node, one: Size) -> Groups:
         if vector is not None:
             value = build.pointwise(fn, value, build.reshape(vector, (channels, one)), dtype="float32")
     value.dtype = norm.dtype if value is not normal else "float32"
-    out = _flat(root, norm, value, build, normal.shape)
+    out = flat(root, norm, value, build, lambda node: _operand(node, norm, build, normal.shape))
     source = build.reshape(x if x.kind in (*HEADS, "library", "item") else _leaf(x), normal.shape)
 
     def at(node: Node, *, held: bool) -> Expr:
@@ -99,16 +107,21 @@ def _leaf(node: Node) -> Node:
     return node
 
 
-def _flat(node: Node, norm: Node, value: Node, build: Builder, shape: tuple[Size, ...]) -> Node:
-    """Return the same element-wise result over (batch, channels, all the rest)."""
+def flat(node: Node, norm: Node, value: Node, build: Builder, operand: Callable[[Node], Node]) -> Node:
+    """Return the same element-wise result with `value` for the norm, and with what `operand` makes of other tensors."""
     if node is norm:
         return value
     if node.kind == "constant":
         return node
     if node.kind == "pointwise":
-        inputs = tuple(_flat(i, norm, value, build, shape) for i in node.inputs)
-        flat = build.broadcast([i.shape for i in inputs])
-        return Node(node.name, "pointwise", node.fn, inputs, flat, node.dtype, node.data)
+        inputs = tuple(flat(i, norm, value, build, operand) for i in node.inputs)
+        shape = build.broadcast([i.shape for i in inputs])
+        return Node(node.name, "pointwise", node.fn, inputs, shape, node.dtype, node.data)
+    return operand(node)
+
+
+def _operand(node: Node, norm: Node, build: Builder, shape: tuple[Size, ...]) -> Node:
+    """Return a tensor over (batch, channels, all the rest). Raise Unsupported."""
     if node.shape == norm.shape:
         return build.reshape(node, shape)
     rest = norm.rank - 2

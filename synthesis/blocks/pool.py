@@ -10,9 +10,9 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from synthesis.blocks.block import Code, is_in_memory
+from synthesis.blocks.block import Code
 from synthesis.errors import Unsupported
-from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.nodes import FLOATS, Node, is_in_memory
 from synthesis.graph.sizes import Size
 from synthesis.host import Host
 

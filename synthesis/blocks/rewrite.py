@@ -8,6 +8,7 @@ from synthesis.blocks import batch, extreme, pool, scan, volume
 from synthesis.blocks.attention import SDPA, use_attention
 from synthesis.blocks.block import MATMULS, Block, base, compute
 from synthesis.blocks.groups import use_groups
+from synthesis.blocks.long_rows import use_long_rows
 from synthesis.blocks.product import use_product
 from synthesis.errors import Unsupported
 from synthesis.graph.nodes import HEADS, Node, Program
@@ -40,11 +41,12 @@ CALLS: Mapping[str, Fit] = {
 
 def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
     """Let blocks compute what they can: attentions, then products with a low-rank term, then products with all that
-    follows element by element, then products alone. Return how many blocks there are.
+    follows element by element, then products alone. Return how many blocks there are, those of before among them.
 
     With `norms_apart` a norm before a product has a kernel of its own.
     """
-    count = sum(use_attention(n, program.one) for n in list(program.inputs_first()) if n.fn in (*MATMULS, SDPA))
+    count = sum(node.fn == BLOCK for node in program.inputs_first())
+    count += sum(use_attention(n, program.one) for n in list(program.inputs_first()) if n.fn in (*MATMULS, SDPA))
     for root in _required(program, alone=False):
         count += use_product(root, _used_by(program), program.one, low_rank=True, norms_apart=norms_apart)
     count += sum(_use_call(node, program.one) for node in list(program.inputs_first()))
@@ -56,6 +58,16 @@ def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
                     root, used_by, program.one
                 )
     return count
+
+
+def use_norms(program: Program) -> Program:
+    """Let blocks compute layer normalisations of few long rows, with all that follows element by element, and return
+    the program."""
+    for alone in (False, True):
+        for root in _required(program, alone=alone):
+            if root.fn != BLOCK and root.kind in ("pointwise", "library"):
+                use_long_rows(root, _used_by(program), program.one)
+    return program
 
 
 def _use_call(node: Node, one: Size) -> bool:

@@ -111,3 +111,10 @@ class Program:
 
         for output in self.outputs:
             yield from visit(output)
+
+
+def is_in_memory(node: Node, *, reshaped: bool = False) -> bool:
+    """Return true if a node's elements lie in memory as its shape says, or with `reshaped` as another shape's."""
+    while reshaped and node.kind == "view" and node.fn == "reshape":
+        node = node.inputs[0]
+    return node.kind in (*HEADS, "library", "item", "pointwise", "reduce")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from synthesis.graph.nodes import FLOATS, HEADS, Node, Program
 from synthesis.graph.sizes import Size, product
 
 FEW_ROWS, LONG_ROW = 264, 1 << 17  # two programs for each processor of a large GPU; elements
+
+
+def are_few_and_long(outer: Sequence[Size], row: Sequence[Size], one: Size) -> bool:
+    """Return whether rows are too few for all processors, and long enough to share them."""
+    rows, length = product(outer, one), product(row, one)
+    return all(r < FEW_ROWS and n >= LONG_ROW for r, n in zip(rows.values, length.values, strict=True))
 
 
 def split_reductions(program: Program) -> Program:
@@ -18,9 +26,11 @@ def split_reductions(program: Program) -> Program:
 
 def _split(node: Node, program: Program) -> None:
     source = node.inputs[0]
-    rows, length = product(node.shape, program.one), product(source.shape[len(node.shape) :], program.one)
-    few = all(r < FEW_ROWS and n >= LONG_ROW for r, n in zip(rows.values, length.values, strict=True))
-    if not few or node.dtype not in FLOATS or source.shape[-1].equals(1):
+    if (
+        not are_few_and_long(node.shape, source.shape[len(node.shape) :], program.one)
+        or node.dtype not in FLOATS
+        or source.shape[-1].equals(1)
+    ):
         return
     last = _last_dimensions(node, source, program.one)
     parts = source.shape[:-last]

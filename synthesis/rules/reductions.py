@@ -6,8 +6,9 @@ from typing import Any
 
 from synthesis.errors import Unsupported
 from synthesis.graph.decompose import MISSING, Decomposer
-from synthesis.graph.nodes import Node
+from synthesis.graph.nodes import Node, is_in_memory
 from synthesis.graph.sizes import Size
+from synthesis.graph.split import are_few_and_long
 from synthesis.rules.registry import Calls, rule
 
 
@@ -106,6 +107,10 @@ def _layer_norm(
     eps: float = 1e-5,
     cudnn: bool = True,
 ) -> Node:
+    """Normalise rows; few long ones are a building block in Triton."""
+    lead, row = x.shape[: -len(shape)], x.shape[-len(shape) :]
+    if not d.build.across and are_few_and_long(lead, row, d.build.one) and is_in_memory(x, reshaped=True):
+        raise Unsupported("a layer normalisation of few long rows")
     return d.build.norm_layer(x, len(shape), weight, bias, eps, centre=True, dtype=d.dtype(calls))[0]
 
 
