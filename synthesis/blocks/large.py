@@ -3,6 +3,9 @@
 Each operand is a number of TF32 and its rest, another one: three products of TF32 make one of float32 ("tf32x3"). The
 sum leaves the tensor core after every step. There it would be cut at each addition, and over a long depth all cuts go
 towards zero; outside it is rounded.
+
+The second operand of a tensor core lies in shared memory along the depth. Where neighbours of the weights are columns,
+the transposed product is computed: then the weights are the first operand, which may come from registers.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ def _large(kernel, out, rows, columns, depth, tensors, sizes):
     while tall * wide > 128 * 32 * warps:
         warps *= 2  # 128 registers of a thread for the result, at most
     step = min(CONFIG["TILE_DEPTH"], max(16, triton.next_power_of_2(depth)))
-    room = 225000 - 8 * wide * step  # of shared memory, beside both parts of the weights
-    stages = max(1, min(CONFIG["TILE_STAGES"], room // (4 * (tall + wide) * step)))
+    room = 225000 - 8 * max(tall, wide) * step  # of shared memory, beside both parts of the second operand
+    stages = max(1, min(CONFIG["TILE_STAGES"], 1 + room // (4 * (tall + wide) * step)))
     constants = {"ROWS": tall, "COLUMNS": wide, "DEPTH": step, "GROUP": CONFIG["TILE_GROUP"]}
     constants |= {"EVEN": depth % step == 0, "INDEX": _index((*tensors, out)), "TYPE": tl.float32}
     grid = (triton.cdiv(rows, tall) * triton.cdiv(columns, wide),)
@@ -94,36 +97,39 @@ def _head(rows: str, columns: str) -> list[str]:
         f"    m = tl.minimum(by_row + tl.arange(0, ROWS)[:, None], {rows} - 1)",
         "    n = by_column + tl.arange(0, COLUMNS)[:, None]",
         f"    n_inside = n < {columns}",
-        "    total = tl.zeros([ROWS, COLUMNS], tl.float32)",
     ]
 
 
 def _loop(block: Product, pen: Pen) -> None:
     """Write the steps along the depth."""
-    depth = whole(block.depth)
+    depth, weight = whole(block.depth), block.weights[0].parts[0]
+    upright = _upright(weight, "n")
+    turned = upright and not _upright(block.operand.value, "m")
     pen.lines += [
+        f"    total = tl.zeros([{'COLUMNS, ROWS' if turned else 'ROWS, COLUMNS'}], tl.float32)",
         f"    for start in range(0, {depth}, DEPTH):",
         "        j = start + tl.arange(0, DEPTH)[None, :]",
         f"        column_inside = tl.full([1, DEPTH], True, tl.int1) if EVEN else j < {depth}",
     ]
     masks = ("column_inside", "", "column_inside")
     a = pen.writer({"m"}, "        ", masks=masks).operand(block.operand.value, "a")
-    weight = block.weights[0].parts[0]
-    if _upright(weight):  # clamped columns would not be neighbours for the compiler, and be loaded one by one
+    if upright:  # clamped columns would not be neighbours for the compiler, and be loaded one by one
         pen.lines.append("        b_inside = n_inside & column_inside")
         masks = ("b_inside", "n_inside", "column_inside")
     else:
         pen.lines.append(f"        n = tl.minimum(n, {whole(block.columns)} - 1)")
     b = pen.writer({"n"}, "        ", masks=masks).operand(weight, "b")
+    first, second = (b, a) if turned else (a, b)
     pen.lines += [
-        f'        product = tl.dot({a}, tl.trans({b}), input_precision="tf32x3")',
+        f'        product = tl.dot({first}, tl.trans({second}), input_precision="tf32x3")',
         "        total = tl.fma(product, 1.0, total)  # a sum would be moved into the tensor core",
     ]
+    pen.lines += ["    total = tl.trans(total)"] * turned
 
 
-def _upright(weight: Expr) -> bool:
-    """Return true if neighbouring columns of the result are neighbours in the weight's memory."""
-    places = [e.data[1].coefficient("n") for e in walk([weight]) if e.op == "load"]
+def _upright(value: Expr, variable: str) -> bool:
+    """Return true if neighbours along a variable other than the depth are neighbours in memory."""
+    places = [e.data[1].coefficient(variable) for e in walk([value]) if e.op == "load"]
     return any(step is not None and step.equals(1) for step in places)
 
 

@@ -78,6 +78,7 @@ def _compile(kernel: Any, args: tuple[Any, ...], grid: Any, named: Mapping[str, 
     entry["flushing_roots"] = len(re.findall(r"sqrt\.approx\.ftz", made.asm["ptx"]))
     entry["in_float64"] = len(re.findall(r"\.f64\b", made.asm["ptx"]))
     entry["accesses"] = Counter("".join(parts) for parts in found)
+    entry["single_stores"] = len(re.findall(r"\bst\.shared\.b32\b", made.asm["ptx"]))
     entry["spilled"] = sum(int(one["stack_bytes"]) for one in resource_usage(made.asm["cubin"]))
     if os.environ.get("SHOW_PTX"):
         entry["ptx"] = made.asm["ptx"]

@@ -75,6 +75,12 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "self.l = nn.Linear(70, 45)",
         [{"rows": 130}, {"rows": 70}],
     ),
+    "many rows across the depth": (
+        "return a0.t() @ a1 + 1, F.relu(a0.t() @ a2.t()), a3 @ a1",
+        "torch.randn(k, rows), torch.randn(k, o), torch.randn(o, k), torch.randn(rows, k)",
+        "",
+        [{"rows": 130}, {"rows": 70, "o": 64}],
+    ),
     "recurrent cell": (
         "h, c, states = a1, a2, []\n"
         "for step in range(3):\n"
@@ -291,6 +297,16 @@ def test_sums_of_float32_leave_the_tensor_core_every_step() -> None:
         assert products
         assert all('input_precision="tf32x3")' in line for line in products)
         assert all("tl.fma(" in line or line.strip().startswith("product = ") for line in products)
+
+
+@pytest.mark.parametrize("right", ["a1", "a1.t()"])
+def test_large_products_in_float32_neither_spill_nor_store_one_by_one(right: str, tmp_path: Path) -> None:
+    """Operands that lie across the depth would be turned in shared memory, with a conflict of banks for each number."""
+    source = problem(f"return a0 @ {right}", "torch.randn(n, n), torch.randn(n, n)", sizes="n=70")
+    sizes = {"n": 2048}
+    made = drafts(source, [sizes])[:4]
+    launches = compiled({right: case(tmp_path, "square", source, made, [sizes])}, tmp_path)[right]
+    assert [(one["spilled"], one["single_stores"]) for one in launches] == [(0, 0)] * 4
 
 
 def test_a_size_called_out_is_not_the_output() -> None:
