@@ -81,6 +81,18 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{"rows": 130}, {"rows": 70, "o": 64}],
     ),
+    "many rows of a shared depth": (
+        "return F.gelu(F.linear(a0, a1, a2)) + a2, a0 @ a3",
+        "torch.randn(rows, k) + 30, torch.randn(o, k), torch.randn(o), torch.randn(k, 3) - 30",
+        "",
+        [{"rows": 65, "k": 16400}, {"rows": 70, "k": 17000, "o": 33}, {"rows": 70, "k": 40}],
+    ),
+    "sums of many equals": (  # one after the other in float32, all are rounded in the same direction
+        "return a0 @ a1",
+        "1.1 + torch.randn(rows, k) * 1e-4, 1.2 + torch.randn(k, 16) * 1e-4",
+        "",
+        [{"rows": 65, "k": 65536}],
+    ),
     "recurrent cell": (
         "h, c, states = a1, a2, []\n"
         "for step in range(3):\n"
@@ -306,6 +318,16 @@ def test_large_products_in_float32_neither_spill_nor_store_one_by_one(right: str
     sizes = {"n": 2048}
     made = drafts(source, [sizes])[:4]
     launches = compiled({right: case(tmp_path, "square", source, made, [sizes])}, tmp_path)[right]
+    assert [(one["spilled"], one["single_stores"]) for one in launches] == [(0, 0)] * 4
+
+
+def test_programs_share_a_long_depth(tmp_path: Path) -> None:
+    sizes = {"rows": 256, "k": 1 << 19, "o": 256}
+    source = problem("return a0 @ a1", "torch.randn(rows, k), torch.randn(k, o)", sizes="rows=70, k=70, o=70")
+    made = drafts(source, [sizes])[:2]
+    launches = compiled({"long": case(tmp_path, "long", source, made, [sizes])}, tmp_path)["long"]
+    assert [one["kernel"] for one in launches] == ["product_matmul", "join_product_matmul"] * 2
+    assert [one["grid"] for one in launches] == [[4, 64], [32, 2]] * 2
     assert [(one["spilled"], one["single_stores"]) for one in launches] == [(0, 0)] * 4
 
 
