@@ -131,7 +131,8 @@ def summarise_slices(
         x_ptr += skip
     found = tl.where(lanes < own, steps, 0) if IMAGES > 1 else tl.maximum((own - lanes + BLOCK - 1) // BLOCK, 0)
     count = found.to(tl.float32)
-    total = tl.sum(mean * count) / tl.sum(count)
+    total = tl.sum(tl.where(lanes == 0, mean, 0.0))  # sums of what is apart from it lose no digits far from zero
+    total += tl.sum((mean - total) * count) / tl.sum(count)
     tl.store(means_ptr + channel * parts + part, total)
     tl.store(squares_ptr + channel * parts + part, tl.sum(square + count * (mean - total) * (mean - total)))'''
 NORMALISE = f'''@triton.jit
@@ -150,7 +151,8 @@ def NAME(
     images = tl.minimum(IMAGES, batch - other // slices * IMAGES)
     counts = tl.where(known, images * tl.minimum(SLICE, length - other % slices * SLICE), 0).to(tl.float32)
     count = tl.sum(counts)
-    mean = tl.sum(means * counts) / count
+    mean = tl.load(means_ptr + channel * parts)
+    mean += tl.sum(tl.where(known, means - mean, 0.0) * counts) / count
     apart = tl.where(known, means - mean, 0.0)
     variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / count
     LINES

@@ -131,7 +131,8 @@ HEAD = '''    """Join the summaries of a row, and write a slice of it: the last 
     means = tl.load(means_ptr + o0 * parts + other, mask=known, other=0.0)
     squares = tl.load(squares_ptr + o0 * parts + other, mask=known, other=0.0)
     counts = tl.where(known, tl.minimum(SLICE, LENGTH - other * SLICE), 0).to(tl.float32)
-    mean = tl.sum(means * counts) / LENGTH
+    mean = tl.load(means_ptr + o0 * parts)
+    mean += tl.sum(tl.where(known, means - mean, 0.0) * counts) / LENGTH
     apart = tl.where(known, means - mean, 0.0)
     variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / LENGTH
     scale = 1.0 / tl.sqrt(variance + EPS)
