@@ -5,19 +5,23 @@ sum leaves the tensor core after every step. There it would be cut at each addit
 towards zero; outside it is rounded.
 
 The second operand of a tensor core lies in shared memory along the depth. Where neighbours of the weights are columns,
-the transposed product is computed: then the weights are the first operand, which may come from registers. Programs
-share a long depth, and a second kernel adds their sums: one sum of so many numbers would be rounded too often.
+the transposed product is computed: then the weights are the first operand, which may come from registers. Where both
+operands lie across the depth, one is copied.
+
+Programs share a long depth, and a second kernel adds their sums: one sum of so many numbers would be rounded too often.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from synthesis.blocks.block import Code
 from synthesis.blocks.factors import renamed
 from synthesis.blocks.tile import Pen, Tile, symbols, walk, whole
-from synthesis.expr import INNER, Expr
+from synthesis.expr import INNER, Expr, Table
 from synthesis.graph.nodes import Node
+from synthesis.graph.sizes import Affine
 from synthesis.host import Host
 from synthesis.index import linear
 
@@ -78,6 +82,7 @@ SHARED = LAUNCH.replace("_large(kernel, out", "_large_shared(kernel, join, out")
 
 def write_large(block: Product, host: Host, node: Node) -> Code:
     """Write the kernels of a product of many rows, and their launch into `host`."""
+    block = _in_rows(block, host)
     loads = block.loads()
     sizes = symbols(block.exprs(), [block.rows, block.columns, block.depth])
     name, shared = f"product_{node.name}", _is_shared(block)
@@ -103,6 +108,24 @@ def write_large(block: Product, host: Host, node: Node) -> Code:
     launch = f"_large_shared({name}, join_{name}" if shared else f"_large({name}"
     host.lines.append(f"{launch}, {out}, {rows}, {columns}, {depth}, {listed})")
     return Code(texts, {"large_shared": SHARED} if shared else {"large": LAUNCH}, dict(TUNABLES), pieces)
+
+
+def _in_rows(block: Product, host: Host) -> Product:
+    """Return the product with a copy of its first operand along the depth, where both operands lie across it.
+
+    One of them would be turned in every step, which takes longer than all else.
+    """
+    value, rows, depth = block.operand.value, block.rows, block.depth
+    across = _upright(block.weights[0].parts[0], "n") and _upright(value, "m")
+    if not across or value.op != "load" or value.args or value.data[0].shape != (depth, rows):
+        return block
+    source = value.data[0]
+    copy = Node(f"{source.name}_in_rows", "library", "copy", (source,), (rows, depth), source.dtype)
+    host.lines.append(f"{copy.name} = {host.contiguous(source)}.t().contiguous()")
+    host.names[id(copy)] = copy.name
+    host.dense.add(id(copy))
+    place = Affine.of(block.one - 1, {"m": depth, INNER: block.one})
+    return replace(block, operand=replace(block.operand, value=Table().load(copy, place)))
 
 
 def _is_shared(block: Product) -> bool:
