@@ -10,7 +10,8 @@ any element-wise expression: a prologue on each operand, a score, an epilogue.
 - `attention`: softmax(q k) v over one pass of the keys, with the keys split among programs where rows are few, and
   values that are part of the keys' tile (latent caches). `attend` writes its kernels.
 - `groups`: statistics over groups of channels, then an element-wise result.
-- `batch`: statistics of each channel over the batch, then the normalised batch.
+- `batch`: statistics of each channel over the batch, running ones too, then the normalised batch.
+- `long_rows`: layer normalisation of few long rows, then an element-wise result.
 - `pool`: largest elements and means of windows of one and two dimensions; `volume`: of three.
 - `scan`: sums of all elements up to each, from either end.
 - `extreme`: positions of the largest or least elements.

@@ -1,16 +1,22 @@
-"""Batch normalisation by the statistics of the batch, in two kernels.
+"""Batch normalisation by the statistics of the batch with all that follows element by element, in two kernels.
 
 The first one summarises slices of channels. The second one joins the summaries of a channel in every program, and
-normalises slices in the opposite order: what was read last may still be in the cache. Running statistics, and a counter
-of the batches, are written along the way.
+writes slices in the opposite order: what was read last may still be in the cache. Running statistics, and a counter of
+the batches, are written along the way.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code
+from synthesis.blocks.block import Code, compute
+from synthesis.blocks.groups import flat, norm_of, over_channels
+from synthesis.blocks.tile import Pen, Tile, evaluate, reads, symbols, whole
 from synthesis.errors import Unsupported
+from synthesis.expr import Expr
+from synthesis.graph.build import Builder
 from synthesis.graph.nodes import Node, is_in_memory
 from synthesis.graph.sizes import Size, product
 from synthesis.host import Host
@@ -25,81 +31,121 @@ TUNABLES = {
 }
 
 
-def fit(root: Node, one: Size) -> tuple[Batch, list[Node]]:
-    """Return the block for a normalisation by the statistics of its batch, and what it reads. Raise Unsupported."""
-    args, named = root.data
+def use_batch(root: Node, users: Callable[[Node], list[Node]], one: Size) -> bool:
+    """Let a block compute `root`, a normalisation by the statistics of its batch or an element-wise result of one that
+    has no other use.
+
+    Return whether there is such a block.
+    """
+    norm = norm_of(root, users, BATCH_NORM)
+    if norm is None:
+        return False
+    try:
+        block = _fit(root, norm, one)
+    except Unsupported:
+        return False
+    read = [*block.vectors.values(), *reads([block.out], [block.normal])]
+    compute(root, block, [block.x, *read])
+    return True
+
+
+def _fit(root: Node, norm: Node, one: Size) -> Batch:
+    args, named = norm.data
     names = ("input", "weight", "bias", "mean", "variance", "training", "momentum", "eps", "cudnn_enabled")
     given = dict(zip(names, args, strict=False)) | named
     x, eps, momentum = given["input"], given["eps"], given["momentum"]
-    running = tuple(n for n in (given.get("mean"), given.get("variance")) if n is not None)
+    running = [n for n in (given.get("mean"), given.get("variance")) if n is not None]
     if not given["training"] or len(running) == 1 or not isinstance(momentum, float):
         raise Unsupported("a normalisation by running statistics")
     if any(n.kind != "buffer" or n.dtype != "float32" for n in running):
         raise Unsupported("running statistics of another type")
     if not isinstance(x, Node) or x.rank < 2 or x.dtype not in ("float32", "float16", "bfloat16", "halves"):
         raise Unsupported("a normalisation of something else")
-    if not is_in_memory(x) or not isinstance(eps, float):
+    if not is_in_memory(x) or not isinstance(eps, float) or root.shape != norm.shape:
         raise Unsupported("a normalisation of a view")
     batch, channels, length = x.shape[0], x.shape[1], product(x.shape[2:], one)
     if any(b * n < LEAST for b, n in zip(batch.values, length.values, strict=True)):
         raise Unsupported("short channels")
     if any(n < LEAST_RUN for n in length.values):
         raise Unsupported("channels in short runs")
-    weight, bias = given.get("weight"), given.get("bias")
-    read = [n for n in (x, weight, bias, *running) if n is not None]
-    return Batch(x, weight, bias, batch, channels, length, eps, running, momentum), read
+    build, shape = Builder(one), (batch, channels, length)
+    normal = Node("normal", "library", "normal", (), shape, norm.dtype)
+    out = flat(root, norm, normal, build, lambda node: over_channels(node, norm, build, shape))
+    tile = Tile({"o0": batch, "o1": channels}, length, one)
+    value = evaluate(tile, out, (tile.at["o0"], tile.at["o1"], tile.column), [normal])
+    vectors = {"weight": given.get("weight"), "bias": given.get("bias")}
+    vectors |= dict(zip(("running_mean", "running_variance"), running, strict=False))
+    kept = {name: vector for name, vector in vectors.items() if vector is not None}
+    return Batch(root, normal, x, kept, batch, channels, length, eps, momentum, value)
 
 
 @dataclass(slots=True)
 class Batch:
-    """`x` as (batch, channels, length), with a scale and a shift for each channel.
+    """`x` as (batch, channels, length), and the values that follow from the `normal` ones.
 
-    `running` are the mean and the variance that follow those of the batches by `momentum`, or nothing.
+    `vectors` has an element for each channel: weight, bias, and the running statistics that follow those of the batches
+    by `momentum`, as far as there are any.
     """
 
+    root: Node
+    normal: Node
     x: Node
-    weight: Node | None
-    bias: Node | None
+    vectors: dict[str, Node]
     batch: Size
     channels: Size
     length: Size
     eps: float
-    running: tuple[Node, ...] = ()
-    momentum: float = 0.0
+    momentum: float
+    out: Expr
     title: str = "batch normalisation"
 
     def write(self, host: Host, node: Node) -> Code:
         """Write the kernels, and their launch."""
-        source = host.contiguous(self.x)
-        named = {"weight": self.weight, "bias": self.bias}
-        named |= dict(zip(("running_mean", "running_variance"), self.running, strict=False))
-        vectors = {name: host.contiguous(vector) for name, vector in named.items() if vector is not None}
-        counter = host.take_counter() if self.running else None
+        loads = reads([self.out], [self.normal])
+        sizes = symbols([self.out], [self.batch, self.channels, self.length])
+        source, tensors = host.contiguous(self.x), [host.contiguous(n) for n in loads]
+        vectors = {f"of_{name}": host.contiguous(vector) for name, vector in self.vectors.items()}
+        counter = host.take_counter() if "running_mean" in self.vectors else None
         if counter is not None:
-            vectors["counter"] = counter
+            vectors["of_counter"] = counter
         out = host.allocate(node, host.device())
-        sizes = ", ".join(host.size(s) for s in (self.batch, self.channels, self.length))
+        host.used_symbols |= set(sizes)
+        numbers = [host.size(s) for s in (self.batch, self.channels, self.length)]
+        given = [f"({', '.join(one)}{',' if one else ''})" for one in ([*vectors.values(), *tensors], sizes)]
         kernel = f"normalise_{node.name}"
-        host.lines.append(f"_batch({kernel}, {', '.join([source, out, sizes, *vectors.values()])})")
-        return Code([SUMMARISE, self._normalise(kernel, list(vectors))], {"batch": LAUNCH}, dict(TUNABLES))
+        host.lines.append(f"_batch({', '.join([kernel, source, out, *numbers, *given])})")
+        pen = Pen(self.root.dtype == "float32", {*NAMES.split(), *sizes, *(f"{n.name}_ptr" for n in loads)})
+        self._normalise(pen, kernel, [*vectors, *(f"{n.name}_ptr" for n in loads)], sizes)
+        return Code([SUMMARISE, "\n".join(pen.lines)], {"batch": LAUNCH}, dict(TUNABLES), pen.pieces)
 
-    def _normalise(self, name: str, vectors: list[str]) -> str:
+    def _normalise(self, pen: Pen, name: str, pointers: list[str], sizes: list[str]) -> None:
         """Write the kernel that joins summaries and normalises."""
-        lines = [f"    {n} = tl.load({n}_ptr + channel).to(tl.float32)" for n in ("weight", "bias") if n in vectors]
-        lines.append(f"    scale = 1.0 / tl.sqrt(variance + {self.eps!r}){' * weight' * ('weight' in vectors)}")
-        if self.running:
+        listed = ["of_x", *pointers, "out_ptr", "of_means", "of_squares", *sizes, "parts"]
+        constants = ("SLICE", "IMAGES", "BLOCK", "WHOLE", "INDEX", "PARTS")
+        pen.lines += ["@triton.jit", f"def {name}({', '.join([*listed, *(f'{c}: tl.constexpr' for c in constants)])}):"]
+        pen.lines += self._in_sizes(JOIN)
+        pen.lines += [f"    {n} = tl.load(of_{n} + o1).to(tl.float32)" for n in ("weight", "bias") if n in self.vectors]
+        pen.lines.append(
+            f"    scale = 1.0 / tl.sqrt(variance + {self.eps!r}){' * weight' * ('weight' in self.vectors)}"
+        )
+        if "running_mean" in self.vectors:
             kept, new = repr(1.0 - self.momentum), repr(self.momentum)
             unbiased = "variance * (count / tl.maximum(count - 1.0, 1.0))"
-            lines.append("    if part == 0:")
-            for running, value in (("running_mean", "mean"), ("running_variance", unbiased)):
-                at = f"{running}_ptr + channel"
-                lines.append(f"        tl.store({at}, tl.load({at}) * {kept} + {value} * {new})")
-        if "counter" in vectors:
-            lines.append("    if tl.program_id(0) == 0:")
-            lines.append("        tl.store(counter_ptr, tl.load(counter_ptr) + 1)")
-        text = NORMALISE.replace("NAME", name).replace("POINTERS", "".join(f"{n}_ptr, " for n in vectors))
-        value = "(x - mean) * scale" + (" + bias" if "bias" in vectors else "")
-        return text.replace("    LINES", "\n".join(lines)).replace("VALUE", value)
+            pen.lines.append("    if part == 0:")
+            for at, value in (("of_running_mean + o1", "mean"), ("of_running_variance + o1", unbiased)):
+                pen.lines.append(f"        tl.store({at}, tl.load({at}) * {kept} + {value} * {new})")
+        if "of_counter" in pointers:
+            pen.lines.append("    if tl.program_id(0) == 0:")
+            pen.lines.append("        tl.store(of_counter, tl.load(of_counter) + 1)")
+        pen.lines += self._in_sizes(STEPS)
+        pen.lines.append(f"        normal = (x - mean) * scale{' + bias' * ('bias' in self.vectors)}")
+        masks, known = ("inside", "", "inside"), {id(self.normal): "normal"}
+        value = pen.writer({"o0", "o1"}, "        ", masks=masks, given=known).value(self.out)
+        pen.lines.append(f'        tl.store(out_ptr + at, {value}, mask=inside, eviction_policy="evict_first")')
+
+    def _in_sizes(self, text: str) -> list[str]:
+        """Return lines with the texts of the sizes, whose names are the reference's."""
+        return re.sub(r"\b(batch|channels|length)\b", lambda n: whole(getattr(self, n.group())), text).splitlines()
 
 
 SLICED = """    slices = tl.cdiv(length, SLICE)
@@ -108,9 +154,7 @@ SLICED = """    slices = tl.cdiv(length, SLICE)
     first = part % slices * SLICE
     image = (part // slices * IMAGES).to(INDEX)
     own = tl.minimum(SLICE, length - first)
-    steps = tl.minimum(IMAGES, batch - part // slices * IMAGES) if IMAGES > 1 else tl.cdiv(own, BLOCK)
-    place = (image * channels + channel) * length + first
-    lanes = tl.arange(0, BLOCK)"""
+    steps = tl.minimum(IMAGES, batch - part // slices * IMAGES) if IMAGES > 1 else tl.cdiv(own, BLOCK)"""
 SUMMARISE = f'''@triton.jit
 def summarise_slices(
     x_ptr, means_ptr, squares_ptr, batch, channels, length, parts, skip,
@@ -119,9 +163,10 @@ def summarise_slices(
     """Mean and squared deviations of each slice; every lane keeps its own until the end."""
     program = tl.program_id(0)
 {SLICED}
+    lanes = tl.arange(0, BLOCK)
     mean = tl.zeros([BLOCK], tl.float32)
     square = tl.zeros([BLOCK], tl.float32)
-    x_ptr += place
+    x_ptr += (image * channels + channel) * length + first
     for step in range(0, steps):
         inside = tl.full([BLOCK], True, tl.int1) if WHOLE else lanes < own - (0 if IMAGES > 1 else step * BLOCK)
         x = tl.load(x_ptr + lanes, mask=inside, other=0).to(tl.float32)
@@ -135,48 +180,45 @@ def summarise_slices(
     total += tl.sum((mean - total) * count) / tl.sum(count)
     tl.store(means_ptr + channel * parts + part, total)
     tl.store(squares_ptr + channel * parts + part, tl.sum(square + count * (mean - total) * (mean - total)))'''
-NORMALISE = f'''@triton.jit
-def NAME(
-    x_ptr, POINTERSout_ptr, means_ptr, squares_ptr, batch, channels, length, parts, skip,
-    SLICE: tl.constexpr, IMAGES: tl.constexpr, BLOCK: tl.constexpr, WHOLE: tl.constexpr, INDEX: tl.constexpr,
-    PARTS: tl.constexpr,
-):
-    """Join the summaries of a channel, and normalise a slice of it: the last ones first."""
+JOIN = f"""    \"\"\"Join the summaries of a channel, and write a slice of it: the last ones first.\"\"\"
+    zero = tl.zeros([1, 1], tl.float32)
     program = tl.num_programs(0) - 1 - tl.program_id(0)
-{SLICED}
+{SLICED.replace("channel =", "o1 =")}
     other = tl.arange(0, PARTS)
     known = other < parts
-    means = tl.load(means_ptr + channel * parts + other, mask=known, other=0.0)
-    squares = tl.load(squares_ptr + channel * parts + other, mask=known, other=0.0)
+    means = tl.load(of_means + o1 * parts + other, mask=known, other=0.0)
+    squares = tl.load(of_squares + o1 * parts + other, mask=known, other=0.0)
     images = tl.minimum(IMAGES, batch - other // slices * IMAGES)
     counts = tl.where(known, images * tl.minimum(SLICE, length - other % slices * SLICE), 0).to(tl.float32)
     count = tl.sum(counts)
-    mean = tl.load(means_ptr + channel * parts)
+    mean = tl.load(of_means + o1 * parts)
     mean += tl.sum(tl.where(known, means - mean, 0.0) * counts) / count
     apart = tl.where(known, means - mean, 0.0)
-    variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / count
-    LINES
-    x_ptr += place
-    out_ptr += place
-    for step in range(0, steps):
-        inside = tl.full([BLOCK], True, tl.int1) if WHOLE else lanes < own - (0 if IMAGES > 1 else step * BLOCK)
-        x = tl.load(x_ptr + lanes, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)
-        tl.store(out_ptr + lanes, VALUE, mask=inside, eviction_policy="evict_first")
-        x_ptr += skip
-        out_ptr += skip'''
+    variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / count"""
+STEPS = """    for step in range(0, steps):
+        o0 = image + (step if IMAGES > 1 else 0)
+        j = first + (0 if IMAGES > 1 else step * BLOCK) + tl.arange(0, BLOCK)[None, :]
+        inside = tl.full([1, BLOCK], True, tl.int1) if WHOLE else j < length
+        at = (o0 * channels + o1) * length + j
+        x = tl.load(of_x + at, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)"""
+NAMES = (
+    "zero program slices o0 o1 part first image own steps other known means squares images counts count mean apart j at"
+    " variance scale weight bias step inside x normal parts of_x of_means of_squares"
+)
 LAUNCH = '''
-def _batch(kernel, x, out, batch, channels, length, *vectors):
+def _batch(kernel, x, out, batch, channels, length, tensors, sizes):
     """A program for each slice of a channel, which is several images where these are short."""
     slice_, block = CONFIG["SLICE"], min(CONFIG["SLICE_BLOCK"], triton.next_power_of_2(length))
+    while slice_ > block and batch * channels * length < 4 * _processors(x.device) * slice_:
+        slice_ //= 2
     while batch * triton.cdiv(length, slice_) > 512 and slice_ < length:
         slice_ *= 2  # every program of the second kernel reads the summaries of a channel
     images = max(1, min(slice_ // length, batch)) if length <= block else 1
     parts = triton.cdiv(batch, images) * triton.cdiv(length, slice_)
     summary = [torch.empty((channels, parts), dtype=torch.float32, device=x.device) for _ in range(2)]
     options = {"SLICE": slice_, "IMAGES": images, "BLOCK": block, "WHOLE": length % block == 0}
-    options |= {"INDEX": _index((x,)), "num_warps": min(CONFIG["SLICE_WARPS"], max(1, block // 128))}
+    options |= {"INDEX": _index((x, *tensors)), "num_warps": min(CONFIG["SLICE_WARPS"], max(1, block // 128))}
     grid, skip = (parts * channels,), channels * length if images > 1 else block
-    sizes = (*summary, batch, channels, length, parts, skip)
-    summarise_slices[grid](x, *sizes, **options)
-    kernel[grid](x, *vectors, out, *sizes, PARTS=triton.next_power_of_2(parts), **options)
+    summarise_slices[grid](x, *summary, batch, channels, length, parts, skip, **options)
+    kernel[grid](x, *tensors, out, *summary, *sizes, parts, PARTS=triton.next_power_of_2(parts), **options)
 '''

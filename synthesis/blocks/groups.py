@@ -82,7 +82,7 @@ def _fit(root: Node, norm: Node, one: Size) -> Groups:
         if vector is not None:
             value = build.pointwise(fn, value, build.reshape(vector, (channels, one)), dtype="float32")
     value.dtype = norm.dtype if value is not normal else "float32"
-    out = flat(root, norm, value, build, lambda node: _operand(node, norm, build, normal.shape))
+    out = flat(root, norm, value, build, lambda node: over_channels(node, norm, build, normal.shape))
     source = build.reshape(x if x.kind in (*HEADS, "library", "item") else _leaf(x), normal.shape)
 
     def at(node: Node, *, held: bool) -> Expr:
@@ -120,7 +120,7 @@ def flat(node: Node, norm: Node, value: Node, build: Builder, operand: Callable[
     return operand(node)
 
 
-def _operand(node: Node, norm: Node, build: Builder, shape: tuple[Size, ...]) -> Node:
+def over_channels(node: Node, norm: Node, build: Builder, shape: tuple[Size, ...]) -> Node:
     """Return a tensor over (batch, channels, all the rest). Raise Unsupported."""
     if node.shape == norm.shape:
         return build.reshape(node, shape)

@@ -145,6 +145,8 @@ LAUNCH = '''
 def _long_rows(kernel, x, out, rows, length, tensors, sizes):
     """A program for each slice of a row."""
     slice_, block = CONFIG["SLICE"], min(CONFIG["SLICE_BLOCK"], triton.next_power_of_2(length))
+    while slice_ > block and rows * length < 4 * _processors(x.device) * slice_:
+        slice_ //= 2
     while length > 512 * slice_:
         slice_ *= 2  # every program of the second kernel reads the summaries of a row
     parts = triton.cdiv(length, slice_)

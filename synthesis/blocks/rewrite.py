@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from synthesis.blocks import batch, extreme, pool, scan, volume
+from synthesis.blocks import extreme, pool, scan, volume
 from synthesis.blocks.attention import SDPA, use_attention
+from synthesis.blocks.batch import use_batch
 from synthesis.blocks.block import MATMULS, Block, base, compute
 from synthesis.blocks.groups import use_groups
 from synthesis.blocks.long_rows import use_long_rows
@@ -34,7 +35,6 @@ CALLS: Mapping[str, Fit] = {
     **dict.fromkeys(extreme.FINDS, extreme.fit),
     scan.CUMSUM: scan.fit,
     scan.FLIP: scan.fit_turned,
-    batch.BATCH_NORM: batch.fit,
 }
 """Blocks that stand for one call of the library."""
 
@@ -54,8 +54,8 @@ def use_blocks(program: Program, *, norms_apart: bool = False) -> int:
         for root in _required(program, alone=alone):
             used_by = _used_by(program)
             if root.fn != BLOCK and root.kind in ("pointwise", "library"):
-                count += use_product(root, used_by, program.one, norms_apart=norms_apart) or use_groups(
-                    root, used_by, program.one
+                count += use_product(root, used_by, program.one, norms_apart=norms_apart) or any(
+                    use(root, used_by, program.one) for use in (use_groups, use_batch)
                 )
     return count
 

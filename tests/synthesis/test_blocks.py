@@ -195,6 +195,13 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "self.register_buffer('k', torch.tensor(7))",
         [{"n": 33000}, {"n": 40000, "b": 3}, {"n": 1, "b": 3}, {"n": 64, "b": 400}],
     ),
+    "statistics with what follows": (
+        "y = F.batch_norm(a0, self.m, self.v, self.w, training=True)\nreturn F.relu(y + a1) * a2[:, None]",
+        "torch.randn(b, h, n), torch.randn(b, h, n), torch.randn(h)",
+        "self.register_buffer('m', torch.randn(4))\nself.register_buffer('v', torch.rand(4))\n"
+        "self.w = nn.Parameter(torch.ones(4))",
+        [{"n": 33000}, {"n": 40000, "b": 3}, {"n": 7, "b": 5}],
+    ),
     "dequantised": (
         "return (a0 @ self.w.to(a0.dtype).t()) * self.s",
         "torch.randn(rows, k)",

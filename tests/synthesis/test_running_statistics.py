@@ -39,11 +39,24 @@ def test_a_module_in_training_is_two_kernels(tmp_path: Path) -> None:
     [draft] = firsts(source, DeviceKind.CUDA, **sizes)
     assert draft.strategy == "building blocks"
     assert not draft.left
-    assert "running_var, self.n.num_batches_tracked)" in draft.source
+    assert "running_var, self.n.num_batches_tracked,)" in draft.source
     launches = compiled({"a": case(tmp_path, "norm", source, [draft], [sizes])}, tmp_path)["a"]
     assert [one["kernel"] for one in launches] == ["summarise_slices", "normalise_batch_norm"]
     assert [one["spilled"] for one in launches] == [0, 0]
     assert all(one["accesses"]["ld.v4"] for one in launches)
+
+
+def test_what_follows_is_in_the_same_kernel() -> None:
+    """Of two modules, each counts in its own kernel; a sum of both is a kernel of its own."""
+    init = f"{NORM}\nself.o = nn.BatchNorm2d(c)"
+    source = problem("return (self.n(a0).relu() + self.o(a0)) * a0", IMAGES, init=init, sizes=SIZES, init_args="c")
+    [draft] = firsts(source, DeviceKind.CUDA, b=64, c=32, h=64)
+    forward = draft.source.partition("def forward")[2]
+    assert [forward.count(call) for call in ("_batch(", "_tiled(", ".add_(", "num_batches_tracked")] == [2, 1, 0, 2]
+    source = problem("return self.n(a0).relu() * a0", IMAGES, init=NORM, sizes=SIZES, init_args="c")
+    [draft] = firsts(source, DeviceKind.CUDA, b=64, c=32, h=64)
+    forward = draft.source.partition("def forward")[2]
+    assert [forward.count(call) for call in ("_batch(", "_tiled(")] == [1, 0]
 
 
 def test_a_count_that_no_kernel_takes_is_kept(together: Together) -> None:
