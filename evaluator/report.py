@@ -38,6 +38,10 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
         own = f"{time_text(measurement.median_us)} a call"
         yield f"  {measurement.workload}: {own} ({baselines}){_roofline(measurement)}"
         yield from _third_opinion(result.evidence.get("third_opinion", {}).get(measurement.workload, {}))
+        known = result.evidence.get("known_baselines", {}).get(measurement.workload)
+        for mode, us in (known or measurement.diagnostics.get("known_baselines", {})).items():
+            slow, counted = time_text(us["here_us"]), time_text(us["counted_us"])
+            yield f"    {mode} took {slow} as compiled here; {counted} counts, as when baselines were timed"
         for adjustment in dict.fromkeys(map(str, measurement.adjustments)):
             yield f"    adjusted by {adjustment}"
     for ratio in result.speedups:

@@ -33,6 +33,7 @@ from evaluator.stages.outcomes import Origin
 from evaluator.stages.promotion import Decision, decide, unchecked_in_words
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
+from evaluator.timing import known_times
 from evaluator.timing.protocol import Promotion, TimingProtocol
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
@@ -276,6 +277,9 @@ def _result(
     evidence["third_opinion"] = {times.workload.name: times.opinion.told(times.official_us()) for times in found}
     for times in found:
         times.heed()
+    known = {times.workload.name: times.heed_known(trial.known_us(times.workload)) for times in found}
+    if any(known.values()):
+        evidence[known_times.NAME] = {name: told for name, told in known.items() if told}
     plain = is_restricted(trial.candidate.source)
     decision = _decision(trial, found, hidden, promotion)
     if not (plain or evidence["judge_has_own_core"]):

@@ -20,7 +20,7 @@ from evaluator.stages.fresh_processes import AGAIN, CANDIDATE, EAGER, FreshProce
 from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing import stats, third_opinion
+from evaluator.timing import known_times, stats, third_opinion
 from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import CLOSE_LOOKS
@@ -155,6 +155,16 @@ class RepeatedTimes:
                 self.adjustments = third_opinion.adjustment(before, self.log_ratios[name])
         for one in self.adjustments:
             self.rounds[CANDIDATE] = [one.factor * us for us in self.rounds[CANDIDATE]]
+
+    def heed_known(self, known_us: Mapping[str, float]) -> dict[str, dict[str, float]]:
+        """Lower the claims over Baselines that were faster in an earlier session. Return both times, to show."""
+        official_us = self.official_us()
+        here_us = {mode: official_us[mode] for mode in self.modes}
+        counted = known_times.counted_us(known_us, here_us)
+        for mode, us in counted.items():
+            self.log_ratios[mode] = known_times.shift(self.log_ratios[mode], here_us[mode], us)
+            self.rounds[mode] = [one * us / here_us[mode] for one in self.rounds[mode]]
+        return known_times.told(here_us, counted)
 
     def merged(self) -> Measurement:
         """Return one Measurement over all repetitions, with its Baselines."""

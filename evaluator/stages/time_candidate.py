@@ -18,7 +18,7 @@ from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing import stats
+from evaluator.timing import known_times, stats
 from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.protocol import TimingProtocol
@@ -41,14 +41,23 @@ class Times:
         """Return the checks that could not look, by Workload, with the reasons."""
         return {one.workload: one.diagnostics["unchecked"] for one in self.measurements}
 
-    def add(self, session: DeviceSession, workload: Workload, bench: Bench, modes: Sequence[str]) -> None:
-        """Add a Workload's measurement and ratios."""
-        floor_us = copy_floor_us(session.backend, bench.bytes_moved)
-        self.measurements.append(bench.measurement("candidate", modes, floor_us))
-        fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
+    def add(
+        self, session: DeviceSession, workload: Workload, bench: Bench, modes: Sequence[str], known: Mapping[str, float]
+    ) -> None:
+        """Add a Workload's measurement and ratios. `known` are the Baselines' times in an earlier session."""
+        one = bench.measurement("candidate", modes, copy_floor_us(session.backend, bench.bytes_moved))
+        here_us = {baseline.mode: baseline.median_us for baseline in one.baselines}
+        counted = known_times.counted_us(known, here_us)
+        if counted:
+            noted = {**one.diagnostics, known_times.NAME: known_times.told(here_us, counted)}
+            one = replace(one, baselines=known_times.counting(one.baselines, counted), diagnostics=noted)
+        self.measurements.append(one)
+        fastest = min(modes, key=lambda mode: counted.get(mode, here_us[mode]))
         for against in dict.fromkeys([*modes, "fastest"]):
             over = fastest if against == "fastest" else against
-            self.logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
+            logs = bench.official_log_ratios(over, "candidate")
+            shifted = known_times.shift(logs, here_us[over], counted.get(over))
+            self.logs.setdefault(against, []).append((workload, shifted))
 
 
 def time_candidate(
@@ -75,7 +84,7 @@ def time_candidate(
                     rules, rehearse=rules.rehearse and looked, closely=rules.closely and looked, patient=False
                 )
             times.ran = bench.run(rules, sampled) or times.ran
-            times.add(session, workload, bench, modes)
+            times.add(session, workload, bench, modes, trial.known_us(workload))
     return times
 
 
@@ -100,9 +109,11 @@ def look(
         with _benched(session, trial, workload, subject, reference, protocol) as (bench, modes):
             if not bench.seems_slower(protocol.look, protocol.clearly_slower * best, protocol.seems_faster * best):
                 return None
-            times.add(session, workload, bench, modes)
+            times.add(session, workload, bench, modes, trial.known_us(workload))
             (mode,) = modes  # a Candidate is judged quickly against a known Baseline alone
-            logs.append([log - math.log(best) for log in bench.log_ratios(mode, "candidate")])
+            counted = times.measurements[-1].baselines[0].median_us
+            over = known_times.shift(bench.log_ratios(mode, "candidate"), bench.baseline_time(mode).median_us, counted)
+            logs.append([log - math.log(best) for log in over])
     _, interval = stats.combine(logs, [workload.weight for workload in trial.shown])
     return times if interval.high < protocol.clearly_slower else None
 

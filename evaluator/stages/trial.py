@@ -55,6 +55,13 @@ class Trial:
         """Return the speedup over the fastest Baseline that is to be beaten on a Workload: at least 1."""
         return max(1.0, self.best.get(workload.name, 1.0))
 
+    def known_us(self, workload: Workload) -> Mapping[str, float]:
+        """Return the times of the Baselines in the session that measured them, by mode; nothing on a CPU, for which
+        compilers choose without a clock."""
+        if self.baseline is None or self.kind is DeviceKind.CPU:
+            return {}
+        return {one.mode: one.median_us for one in self.baseline.times if one.workload == workload.name}
+
     @property
     def adapter(self) -> LanguageAdapter:
         return adapter(self.candidate.language)

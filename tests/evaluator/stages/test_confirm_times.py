@@ -38,6 +38,18 @@ def test_what_a_close_look_adds_counts_in_every_repetition() -> None:
     assert times.fastest == "eager"
 
 
+def test_baselines_that_were_faster_before_lower_the_claims_over_them() -> None:
+    times = RepeatedTimes(Workload(name="a"))
+    times.rounds = {"candidate": [5.0, 5.0], "eager": [30.0, 30.0], "compile": [20.0, 20.0], "champion": [6.0, 6.0]}
+    times.log_ratios = {"eager": [math.log(6)] * 2, "compile": [math.log(4)] * 2, "champion": [math.log(1.2)] * 2}
+    told = times.heed_known({"eager": 30.0, "compile": 10.0, "other": 1.0})
+    assert told == {"compile": {"here_us": 20.0, "counted_us": 10.0}}
+    assert times.log_ratios["compile"] == pytest.approx([math.log(2)] * 2)
+    assert times.rounds["compile"] == [10.0, 10.0]
+    assert (times.log_ratios["eager"], times.log_ratios["champion"]) == ([math.log(6)] * 2, [math.log(1.2)] * 2)
+    assert times.fastest == "compile"
+
+
 def looked_at(unchecked: dict[str, str], factor: float) -> Any:
     """A Bench whose integrity checks slowed the Candidate so much, or could not look."""
     slowed = (Adjustment(check="single_calls", factor=factor),) if factor > 1 else ()
