@@ -14,12 +14,14 @@ import torch
 
 from evaluator.comparison.expected import Expected
 from evaluator.correctness.cases import Case
+from evaluator.correctness.compare_outputs import STAGE
 from evaluator.correctness.context import CheckContext
 from evaluator.correctness.foreseen import Step
-from evaluator.errors import ChildError
+from evaluator.errors import ChildError, ChildFault
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes, sizes_for_one_module
 from evaluator.oracle.oracle import Oracle
+from evaluator.rejections import rejection
 
 _AFTER_LOAD = ", which was loaded after its first calls"
 _SIZES_AFTER_LOAD = 2  # the first renews what a kernel keeps by version, the second finds it stale
@@ -95,7 +97,10 @@ def _is_in_contract(context: CheckContext, step: Step) -> bool:
 
 def _call(context: CheckContext, step: Step, name: str) -> None:
     assert step.sizes is not None
-    reply = context.candidate.run(step.tree, [step.tensors], slot="turn", timeout_s=context.limit_s(1))
+    try:
+        reply = context.candidate.run(step.tree, [step.tensors], slot="turn", timeout_s=context.limit_s(1))
+    except ChildFault as fault:  # of these sizes, and not of those that are checked
+        raise rejection(fault, STAGE, f"checking {step.sizes.label}, {name}") from fault
     try:
         case = Case(name, step.tensors, step.expected, 0)
         context.comparison.compare(context.oracle, step.tree, [case], reply, step.sizes)

@@ -53,3 +53,14 @@ def test_memory_that_nobody_had_written_is_told_as_such(judge: Judge) -> None:
     found = judge.judge(task, WRITTEN_LATER, eager_only(judge, task))
     assert found.verdict is Verdict.INCORRECT_VALUES
     assert "not written when the call returned" in found.reason
+
+
+def test_a_failure_names_the_sizes_that_it_happened_with(judge: Judge) -> None:
+    task = problem()
+    once = forward(
+        "self.seen = getattr(self, 'seen', x.shape)", "assert x.shape == self.seen", "return right(x, self.weight)"
+    )
+    found = judge.judge(task, once, eager_only(judge, task))
+    assert found.verdict is Verdict.RUNTIME_ERROR
+    assert "after a call with" in found.reason
+    assert "AssertionError" in found.reason
