@@ -15,6 +15,7 @@ CHECK = """
 import functools, importlib.util, json, sys, traceback
 import torch
 import tests.synthesis.checking as checking
+from tests.synthesis import halving
 
 @functools.cache
 def module(path):
@@ -24,6 +25,7 @@ def module(path):
     return made
 
 checking.module = module
+halving.install()
 torch.set_num_threads(1)
 for line in sys.stdin:
     case = json.loads(line)
