@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -32,16 +33,26 @@ if __name__ == "__main__":
 NAN, INF = float("nan"), float("inf")
 
 
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a script whose parts were captured to `parts`: an interpreter with torch did that once."""
+    made = tmp_path_factory.mktemp("captured")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        Path("run.py").write_text(RUN, encoding="utf-8")
+        assert commands.run(["capture", "-o", "parts", "run.py"]) == ExitCode.OK
+        own = Path("parts/sequential.py").read_text(encoding="utf-8").replace("class Model(", "class ModelNew(")
+        Path("own.py").write_text(own, encoding="utf-8")
+    return made
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a script whose parts were captured to `parts`, as the working folder."""
+def folder(captured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of that folder, as the working folder."""
+    shutil.copytree(captured, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "put_back", raising=False)
-    Path("run.py").write_text(RUN, encoding="utf-8")
-    assert commands.run(["capture", "-o", "parts", "run.py"]) == ExitCode.OK
-    own = Path("parts/sequential.py").read_text(encoding="utf-8").replace("class Model(", "class ModelNew(")
-    Path("own.py").write_text(own, encoding="utf-8")
     return tmp_path
 
 
