@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import pytest
 
@@ -28,14 +28,17 @@ QUICKLY = TimingProtocol(
     sampling=SamplingPlan(span_s=0.5, most_samples=300),
 )
 # For tests that ask whether a Candidate passes, and not how fast it is or how closely it was watched.
-BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, least_round_us=1000.0, rehearse=False, closely=False)
+BRIEF = replace(QUICK, most_pairs=2, budget_s=0.1, least_round_us=500.0, rehearse=False, closely=False)
 # Its confirmations are like a user's but for their numbers: two repetitions of two pairs, and no look is prolonged.
 BRIEFLY = replace(
     QUICKLY,
     judge=BRIEF,
-    confirm=replace(QUICKLY.confirm, least_pairs=2, most_pairs=2, patient=False),
+    look=replace(_USUAL.look, round_us=QUICK.round_us, least_round_us=BRIEF.least_round_us),
+    brief_sampling=SamplingPlan(span_s=0.0, fewest_samples=3, late_s=5.0),
+    confirm=replace(QUICKLY.confirm, least_pairs=2, most_pairs=2, patient=False, least_round_us=BRIEF.least_round_us),
     process_pairs=2,
     hidden_pairs=1,
+    integrity=replace(_USUAL.integrity, interpreter_s=0.1),
 )
 # For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
 SERVED = replace(_USUAL, judge=QUICK, profile=QUICK, baseline=QUICKLY.baseline, baseline_so_far=QUICKLY.baseline_so_far)
@@ -143,6 +146,7 @@ class ModelNew(torch.nn.Module):
 """
 
 
+@cache
 def problem() -> Problem:
     return read_problem(PROBLEM, "rmsnorm")
 
