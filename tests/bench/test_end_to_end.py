@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import torch
 
 from bench import end_to_end
 from bench.end_to_end import difference, measure, tensors, timed_by, tolerance_of
+from tests.support.warm_python import warm_python
 from warpwright.cli import commands
 from warpwright.errors import ExitCode
 
@@ -34,13 +36,20 @@ NAN, INF = float("nan"), float("inf")
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a script whose parts were captured to `parts`: an interpreter with torch did that once."""
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Return the command that captures to `parts`, with a Python that has torch loaded."""
+    with warm_python(tmp_path_factory.mktemp("warm")) as executable:
+        yield ["capture", "--python", str(executable), "-o", "parts"]
+
+
+@pytest.fixture(scope="module")
+def captured(capture: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a script whose parts were captured."""
     made = tmp_path_factory.mktemp("captured")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
         Path("run.py").write_text(RUN, encoding="utf-8")
-        assert commands.run(["capture", "-o", "parts", "run.py"]) == ExitCode.OK
+        assert commands.run([*capture, "run.py"]) == ExitCode.OK
         own = Path("parts/sequential.py").read_text(encoding="utf-8").replace("class Model(", "class ModelNew(")
         Path("own.py").write_text(own, encoding="utf-8")
     return made
@@ -112,13 +121,13 @@ def test_a_model_is_compared_with_and_without_kernels(
 
 @pytest.mark.compiles
 def test_a_script_with_arguments_and_classes_of_its_own_is_compared(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    capture: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     own = RUN.replace(
         "model = torch.nn.Sequential(", "import sys\n\n\nclass Net(torch.nn.Sequential):\n    pass\n\n\nmodel = Net("
     )
     Path("own_run.py").write_text(own.replace("randn(4, 16)", "randn(int(sys.argv[1]), 16)"), encoding="utf-8")
-    assert commands.run(["capture", "-o", "parts", "--overwrite", "own_run.py", "4"]) == ExitCode.OK
+    assert commands.run([*capture, "--overwrite", "own_run.py", "4"]) == ExitCode.OK
     kernel = Path("parts/net.py").read_text(encoding="utf-8").replace("class Model(", "class ModelNew(")
     Path("own.py").write_text(kernel, encoding="utf-8")
     capfd.readouterr()

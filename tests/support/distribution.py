@@ -17,7 +17,10 @@ from xdist.scheduler import LoadFileScheduling
 
 _ROOT = Path(__file__).parents[2]
 _JUDGES = re.compile(r"^def \w+\((.*, )?judge[,:)]|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
-_SCRIPTS = re.compile(r"^from tests\.support import.*\bscripts\b|^from tests\.synthesis\.interpreter\b", re.MULTILINE)
+_SCRIPTS = re.compile(
+    r"^from tests\.support(\.warm_python)? import.*\b(scripts|warm_python)\b|^from tests\.synthesis\.interpreter\b",
+    re.MULTILINE,
+)
 _STAGES = "tests/evaluator/stages/test_"
 _FIRST_JUDGE = ("tests/adversarial/", *(f"{_STAGES}{name}" for name in ("admit", "baseline", "confirm")))
 """Half of the judging, by time: the stages beside these are in the other half."""

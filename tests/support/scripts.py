@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["torch", "torch._dynamo"])
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["torch", "torch._dynamo"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ def run_file(path: Path, *arguments: str, timeout_s: float = 100.0) -> Done:
 
 
 def _done(timeout_s: float, task: Callable[..., None], what: str, folder: Path, *more: object) -> Done:
-    mine, its = _FORKS.Pipe(duplex=False)
-    process = _FORKS.Process(target=_main, args=(its, task, what, str(folder), *more), daemon=True)
+    mine, its = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=_main, args=(its, task, what, str(folder), *more), daemon=True)
     process.start()
     its.close()
     try:

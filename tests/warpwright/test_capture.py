@@ -7,6 +7,7 @@ import json
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import torch
 from evaluator.problem import read_problem
 from evaluator.screening.restricted import is_restricted
 from tests.support import scripts
+from tests.support.warm_python import warm_python
 from warpwright import capture as capturing
 from warpwright.capture.in_script.files import Folder
 from warpwright.capture.in_script.recording import Recorder
@@ -258,6 +260,16 @@ def put_back(module: torch.nn.Module, folder: Path, part: str) -> list[tuple[str
     return replaced
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Return the arguments that choose a Python with torch loaded: each other one imports it for three seconds.
+
+    The first two tests run this Python, as users do.
+    """
+    with warm_python(tmp_path_factory.mktemp("warm")) as executable:
+        yield ["--python", str(executable)]
+
+
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -297,7 +309,7 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, capfd: pytest.Captu
     assert "is a file; name another with -o" in capfd.readouterr().err
 
 
-def test_a_module_is_run_as_python_runs_it(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_module_is_run_as_python_runs_it(script: Path, warm: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     """Relative imports work, and what the script defines itself belongs to __main__."""
     package = script.parent / "package"
     package.mkdir()
@@ -309,7 +321,7 @@ def test_a_module_is_run_as_python_runs_it(script: Path, capfd: pytest.CaptureFi
     assert (script.parent / "captured" / "block.py").is_file()
     for words, name in {"no module of that name": "absent", "No module named 'absent'": "absent.main",
                         "or it has no __main__": "package"}.items():  # fmt: skip
-        assert commands.run(["capture", "-m", name]) == ExitCode.NOT_PASSED
+        assert commands.run(["capture", *warm, "-m", name]) == ExitCode.NOT_PASSED
         assert words in capfd.readouterr().err
     for words, arguments in {"-m takes a module's name": ["-m", "package/main.py"],
                              "a module's name needs -m": ["package.main"]}.items():  # fmt: skip
@@ -381,8 +393,10 @@ def test_tensors_of_submodules_are_the_files_own_and_come_from_where_they_were(t
         assert not torch.allclose(module(x), expected)
 
 
-def test_one_class_or_function_is_captured_by_its_path(script: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert commands.run(["capture", "--only", "network:soften", str(script), "--steps", "3"]) == ExitCode.OK
+def test_one_class_or_function_is_captured_by_its_path(
+    script: Path, warm: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert commands.run(["capture", *warm, "--only", "network:soften", str(script), "--steps", "3"]) == ExitCode.OK
     assert [one.name for one in Path("captured").glob("*.py") if one.name != "put_back.py"] == ["soften.py"]
     for words, arguments in {
         "no such script": ["capture", "absent.py"],
@@ -392,7 +406,7 @@ def test_one_class_or_function_is_captured_by_its_path(script: Path, capfd: pyte
         assert commands.run(arguments) == ExitCode.BAD_USAGE
         assert words in capfd.readouterr().err
     Path("short.py").write_text("import network\n", encoding="utf-8")
-    assert commands.run(["capture", "--only", "network:Absent", "short.py"]) == ExitCode.NOT_PASSED
+    assert commands.run(["capture", *warm, "--only", "network:Absent", "short.py"]) == ExitCode.NOT_PASSED
     assert "cannot be found with this Python" in capfd.readouterr().err
 
 
@@ -435,23 +449,25 @@ def test_calls_under_autocast_are_refused(tmp_path: Path, capfd: pytest.CaptureF
     assert "it runs under torch.autocast, where no kernel is used" in capfd.readouterr().err
 
 
-def test_a_script_that_ends_its_process_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_script_that_ends_its_process_is_told(
+    tmp_path: Path, warm: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     """An older capture in the folder is not taken for this one."""
     script, folder = tmp_path / "run.py", tmp_path / "parts"
     folder.mkdir()
     (folder / "parts.json").write_text("{}", encoding="utf-8")
     script.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
-    assert commands.run(["capture", "-o", str(folder), str(script)]) == ExitCode.NOT_PASSED
+    assert commands.run(["capture", *warm, "-o", str(folder), str(script)]) == ExitCode.NOT_PASSED
     assert "ended its process itself" in capfd.readouterr().err
 
 
 def test_a_script_runs_on_where_its_calls_cannot_be_recorded(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, warm: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Objects without a name, sparse and meta tensors, uninitialised weights, a changed folder: the rest is written."""
     monkeypatch.chdir(tmp_path)
     Path("run.py").write_text(ODD, encoding="utf-8")
-    assert commands.run(["capture", "-o", "parts", "run.py"]) == ExitCode.OK
+    assert commands.run(["capture", *warm, "-o", "parts", "run.py"]) == ExitCode.OK
     shown = capfd.readouterr()
     assert "the end" in shown.out
     assert {"partial.py", "doubler.py", "linear.py"} <= {path.name for path in Path("parts").iterdir()}
