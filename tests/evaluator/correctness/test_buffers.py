@@ -66,11 +66,6 @@ def judged(judge, condition: str):
     return judge.judge(task, made, eager_only(judge, task))
 
 
-def test_statistics_that_every_call_moves_are_right(judge):
-    found = judged(judge, "True")
-    assert found.verdict is Verdict.PASSED, found.reason
-
-
 @pytest.mark.parametrize("condition", ["self.early(40)", "self.soon_after_a_load(5)"])
 def test_statistics_that_only_some_calls_move_are_wrong_where_it_is_timed(judge, condition):
     found = judged(judge, condition)
@@ -78,7 +73,7 @@ def test_statistics_that_only_some_calls_move_are_wrong_where_it_is_timed(judge,
     assert (found.stage, found.evidence["check"]) == ("timing", "buffer"), found.reason
 
 
-def test_every_round_begins_with_a_load_so_none_is_known_by_it(judge, monkeypatch):
+def test_statistics_that_every_call_moves_are_right_in_rounds_that_all_begin_with_a_load(judge, monkeypatch):
     """A tensor's version tells of a load: one before the round alone whose buffers are compared would give it away."""
     loaded: set[int] = set()
     rounds: list[bool] = []
@@ -96,7 +91,8 @@ def test_every_round_begins_with_a_load_so_none_is_known_by_it(judge, monkeypatc
 
     monkeypatch.setattr(Subject, "load_state", load_state)
     monkeypatch.setattr(CpuBackend, "run_round", run)
-    assert judged(judge, "True").verdict is Verdict.PASSED
+    found = judged(judge, "True")
+    assert found.verdict is Verdict.PASSED, found.reason
     assert rounds
     assert all(rounds)
 
