@@ -111,6 +111,22 @@ def client(session_client: TestClient, engine: Engine) -> TestClient:
     return session_client
 
 
+def rows_of(engine: Engine) -> Rows:
+    """Return all that a database holds."""
+    with read_session(engine) as s:
+        tables = Base.metadata.sorted_tables
+        return [(table, [dict(row) for row in s.execute(table.select()).mappings()]) for table in tables]
+
+
+def put_rows(engine: Engine, found: Rows) -> None:
+    """Put what `rows_of` returned into an empty database."""
+    with write_session(engine) as s:
+        for table, rows in found:
+            wanted = [row for row in rows if table.name != "projects" or row["id"] != "default"]
+            if wanted and table.name != "audit_log":
+                s.execute(table.insert(), wanted)
+
+
 def world_of(engine: Engine) -> World:
     return World(engine=engine, propose=from_list(*SOURCES), problem=read_problem(PROBLEM, "softmax"))
 
@@ -131,9 +147,7 @@ def played(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
             run = world.start()
             world.drain()
             assert world.run(run.id).champion_id is not None
-            with read_session(made) as s:
-                tables = Base.metadata.sorted_tables
-                return run.id, [(t, [dict(row) for row in s.execute(t.select()).mappings()]) for t in tables]
+            return run.id, rows_of(made)
         finally:
             made.dispose()
 
@@ -142,9 +156,5 @@ def played(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
 def finished(played: tuple[str, Rows], engine: Engine) -> str:
     """The id of a Run that has ended with a Champion."""
     run_id, found = played
-    with write_session(engine) as s:
-        for table, rows in found:
-            wanted = [row for row in rows if table.name != "projects" or row["id"] != "default"]
-            if wanted and table.name != "audit_log":
-                s.execute(table.insert(), wanted)
+    put_rows(engine, found)
     return run_id

@@ -19,7 +19,7 @@ from evolution.types import Budget, RunConfig
 from runtime.settings import Settings
 from service.app import create_app
 from tests.db.world import World
-from tests.service.conftest import BASE_URL
+from tests.service.conftest import BASE_URL, Rows, put_rows, rows_of
 from tests.service.tenants import KERNELS, SECRET, SOURCE, Address, Estate, Tenant, addresses, make_estate, make_tenant
 from tests.service.test_refusals import refused
 
@@ -54,13 +54,23 @@ def http(guarded_app: FastAPI, engine: Engine) -> Iterator[TestClient]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def kept(settings: Settings) -> list[tuple[Estate, Rows]]:
+    """What the first test of an estate made in this database, for the others: a Run takes a second."""
+    return []
+
+
 @pytest.fixture
-def estate(engine: Engine, http: TestClient) -> Estate:
+def estate(engine: Engine, http: TestClient, kept: list[tuple[Estate, Rows]]) -> Estate:
+    if kept:
+        put_rows(engine, kept[0][1])
+        return kept[0][0]
     owner = make_tenant(engine, f"{SECRET}-team")
     made = make_estate(engine, owner)
     key = http.post(f"{API}/keys", headers=owner.headers, json={"name": f"{SECRET} key"}).json()
     made.ids |= {"key": key["id"], "project": owner.id}
     made.everything.add(key["id"])
+    kept.append((made, rows_of(engine)))
     return made
 
 
