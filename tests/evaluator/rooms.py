@@ -34,7 +34,6 @@ BRIEFLY = replace(
     QUICKLY,
     judge=BRIEF,
     look=replace(_USUAL.look, round_us=QUICK.round_us, least_round_us=BRIEF.least_round_us),
-    brief_sampling=SamplingPlan(span_s=0.0, fewest_samples=3, late_s=5.0),
     confirm=replace(QUICKLY.confirm, least_pairs=2, most_pairs=2, patient=False, least_round_us=BRIEF.least_round_us),
     process_pairs=2,
     hidden_pairs=1,

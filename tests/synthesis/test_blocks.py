@@ -37,7 +37,7 @@ MASKED = "return torch.softmax((a0 @ a1.transpose(1, 2)).masked_fill(a3[:, None]
 QKV = "torch.randn(b, h, m, d), torch.randn(b, g, n, d), torch.randn(b, g, n, d)"
 SIZES = "b=2, h=4, g=2, m=1, n=37, d=20, rows=3, k=70, o=45"
 CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
-    "grouped attention": (ATTENTION, QKV, "", [{}, {"b": 1, "h": 6, "m": 3}, {"n": 300, "h": 6, "g": 3}]),
+    "grouped attention": (ATTENTION, QKV, "", [{}, {"b": 1, "h": 6, "m": 3}, {"n": 300, "h": 6, "g": 3, "b": 1}]),
     "normed attention": (
         NORMED,
         QKV.replace("g,", "h,"),
