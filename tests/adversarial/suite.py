@@ -42,7 +42,7 @@ HONEST_SHARE, KERNEL_SHARE = 64, 8
 # Where every core is busy, all that may be discarded is.
 PROTOCOL = replace(QUICKLY, judge=replace(QUICK, discarded=0))
 # For files on which no integrity check turns.
-BRIEF_PROTOCOL = replace(BRIEFLY, judge=replace(BRIEF, discarded=0))
+BRIEF_PROTOCOL = replace(BRIEFLY, judge=replace(BRIEF, discarded=0, least_round_us=1000.0))
 
 
 @dataclass(frozen=True, slots=True)
