@@ -24,7 +24,7 @@ from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_s
 from evaluator.subject import Lifting, Result, Subject
 from evaluator.types import Problem
 
-_SLOW_CALL_S = 1.0  # longer calls are timed twice before they widen limits
+_SLOW_CALL_S = 0.1  # longer calls are timed twice before they widen limits
 _UNPERTURBED = Lifting()
 _FEW_ELEMENTS, _FEW_BYTES, _MORE_DRAWS = 16, 32 << 20, 2  # of an output; of its call's inputs; more perturbations then
 _ONE_RUN_BYTES = 768 << 20  # of inputs: smaller lists of calls share one run

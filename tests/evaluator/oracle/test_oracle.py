@@ -104,7 +104,7 @@ def test_one_number_is_refused_for_an_error_and_not_by_chance(judge: Judge) -> N
     assert sum(passed) < len(calls) / 2
 
 
-@pytest.mark.parametrize(("runs_s", "slowest_s"), [((20.0, 0.002), 0.002), ((20.0, 19.0), 19.0), ((0.5,), 0.5)])
+@pytest.mark.parametrize(("runs_s", "slowest_s"), [((20.0, 0.002), 0.002), ((0.5, 0.4), 0.4), ((0.05,), 0.05)])
 def test_a_long_call_is_timed_twice_before_it_counts(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, runs_s: tuple[float, ...], slowest_s: float
 ) -> None:
