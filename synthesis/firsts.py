@@ -59,13 +59,13 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
 
 COLUMN_FIRSTS: tuple[Configuration, ...] = (
     {},
-    {"STRIP": 256, "STRIP_TILE": 4096},
+    {"STRIP": 256},
     {"COLUMN_TILE": 4096},
     {"COLUMN_ELEMENTS": 16},
-    {"STRIP_TILE": 4096},
+    {"STRIP_UNROLL": 8},
     {"STRIP": 64},
-    {"STRIP_STAGES": 4},
-    {"STRIP_ELEMENTS": 8},
+    {"STRIP_WARPS": 4},
+    {"STRIP_UNROLL": 32},
     {"COLUMN_TILE": 16384},
     {"MAX_COLUMN": 256},
 )

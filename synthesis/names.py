@@ -15,8 +15,8 @@ static_cast struct switch template this thread_local throw try typedef typeid ty
 void volatile wchar_t xor xor_eq and or not NAN std"""
 _OF_WRITERS = """n row row_count self torch triton tl nn F grid device j o0 o1 o2 o3 k0 k1 k2 whole m u begin end
 memory zero inside row_inside column_inside i first width widest program blocks place start block larger shift total
-threads image own other known part parts slices step steps VECTOR UNROLL STREAM_STORES PREFETCH KEEP_IN_OUTPUT STRIP
-TILE ROWS BLOCK EVICT INDEX EVEN WHOLE STAGES"""
+begun lanes threads image own other known part parts slices step steps VECTOR UNROLL STREAM_STORES PREFETCH
+KEEP_IN_OUTPUT STRIP TILE ROWS BLOCK EVICT INDEX EVEN WHOLE STAGES"""
 _DECLARED = re.compile(
     r"^(?:template <[^{]*?> )?(?:(?:INLINE|static) [^(=;]*?(\w+)\(|(?:struct|#define|typedef \w+|constexpr \w+) (\w+))",
     re.MULTILINE,

@@ -23,10 +23,15 @@ HELD: dict[str, list[Any]] = {
 }
 STREAMED: dict[str, list[Any]] = {
     "STRIP": [128, 256, 64, 512],  # neighbours of a program
-    "STRIP_TILE": [2048, 4096, 1024, 8192],  # elements at once
-    "STRIP_ELEMENTS": [16, 8, 32],  # of a thread
-    "STRIP_STAGES": [3, 2, 4, 1],
+    "STRIP_WARPS": [8, 4, 16],
+    "STRIP_UNROLL": [16, 8, 32, 4],  # elements of a thread that are on their way at once
 }
+_TILE = """    vector = 16 // arguments[0].element_size() if width % 16 == 0 else 1
+    warps = max(1, min(CONFIG["STRIP_WARPS"], triton.next_power_of_2(n) * strip // (32 * vector)))
+    block = max(1, 32 * warps * vector // strip)
+    unroll = max(1, min(CONFIG["STRIP_UNROLL"] // vector, n // block))
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
+    options |= {"UNROLL": unroll, "EVEN": width % strip == 0, "WHOLE": n % block == 0}"""
 LAUNCH = {
     "columns": '''
 def _columns(kernel, outer, width, n, *arguments):
@@ -40,31 +45,23 @@ def _columns(kernel, outer, width, n, *arguments):
     options |= {"EVEN": width % strip == 0, "WHOLE": n == block}
     kernel[(outer * triton.cdiv(width, strip),)](*arguments, ROWS=strip, BLOCK=block, **options)
 ''',
-    "columns_streamed": '''
+    "columns_streamed": f'''
 def _columns_streamed(kernel, outer, width, n, *arguments):
     """Rows across memory, block after block: a program for a strip of neighbours.
 
-    Those that are not aligned to 16 bytes would be copied ahead one by one, and are loaded into registers instead.
+    Loads wait in registers: what is not aligned to 16 bytes could only be copied ahead element by element.
     """
     strip = min(CONFIG["STRIP"], triton.next_power_of_2(width))
     while strip > 32 and outer * triton.cdiv(width, strip) < 2 * _processors(arguments[0].device):
         strip //= 2
-    block = max(1, min(CONFIG["STRIP_TILE"] // strip, triton.next_power_of_2(n)))
-    warps = max(1, min(32, strip * block // (32 * CONFIG["STRIP_ELEMENTS"])))
-    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    stages = CONFIG["STRIP_STAGES"] if width * arguments[0].element_size() % 16 == 0 else 1
-    options |= {"STAGES": stages, "EVEN": width % strip == 0, "WHOLE": n % block == 0}
+{_TILE}
     kernel[(outer * triton.cdiv(width, strip),)](*arguments, ROWS=strip, BLOCK=block, **options)
 ''',
     "columns_parts": f'''
 def _columns_parts(kernel, outer, width, n, *arguments):
     """{PARTS} programs for a strip of rows across memory, each for a part of them."""
     strip = min(32, triton.next_power_of_2(width))
-    block = max(1, min(CONFIG["STRIP_TILE"] // strip, triton.next_power_of_2(n)))
-    warps = max(1, min(32, strip * block // (32 * CONFIG["STRIP_ELEMENTS"])))
-    options = {{"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}}
-    stages = CONFIG["STRIP_STAGES"] if width * arguments[0].element_size() % 16 == 0 else 1
-    options |= {{"STAGES": stages, "EVEN": width % strip == 0, "WHOLE": n % block == 0}}
+{_TILE}
     piece = triton.cdiv(triton.cdiv(n, block), {PARTS}) * block
     grid = (outer * triton.cdiv(width, strip), {PARTS})
     kernel[grid](*arguments, ROWS=strip, BLOCK=block, PIECE=piece, **options)
@@ -120,9 +117,12 @@ def head(w: Writer, lane: str) -> None:
     w.emit("program = tl.program_id(0).to(INDEX)")
     w.emit("row = (program % strips) * ROWS + tl.arange(0, ROWS)[None, :]")
     w.emit(f"row_inside = {ROW_INSIDE}")
+    w.emit("row = row if EVEN else tl.minimum(row, width - 1)")
     w.emit("zero = tl.zeros([1, 1], tl.float32)")
     if w.mode == "columns":
         positions(w)
+    else:
+        w.emit("lanes = tl.arange(0, BLOCK)[:, None].to(INDEX)")
     w.emit(f"{lane} = row")
     rest, others = "program // strips", [loop for loop in w.kernel.outer if loop[0] != lane]
     for variable, extent in reversed(others[1:]):

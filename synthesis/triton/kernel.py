@@ -99,6 +99,8 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool, lane: str = "") -> T
         "zero",
         "place",
         "start",
+        "begun",
+        "lanes",
         "first",
         "step",
         "rest",
@@ -124,7 +126,8 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool, lane: str = "") -> T
         for store in sorted(kernel.stores, key=lambda store: w.phase(store.value)):  # those before a reduction first
             _store(w, store)
     name = f"{kernel.name}_{mode}"
-    constants = [*OF_PART, "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", *STREAMED) else [])]
+    constants = [*OF_PART, "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
+    constants += ["UNROLL"] if lane and mode in STREAMED else []
     constants += ["PIECE"] if mode == "columns_parts" else []
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     needed = columns.needed_by_columns(kernel, lane) if lane else needed_by_rows(kernel)
@@ -261,9 +264,11 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
             parts[peak.number] = w.assign(f"{peak.hint}_now", f"tl.full({lanes}, {LOWEST}, tl.float32)")
         parts[number] = w.assign("total_part", f"tl.zeros({lanes}, tl.float32)")
     first = "begin" if w.mode == "columns_parts" else "0"
-    w.emit(f"for start in tl.range({first}, n, BLOCK, num_stages=STAGES):")
+    how = "num_stages=STAGES" if w.axis == 1 else "num_stages=1, loop_unroll_factor=UNROLL"
+    w.emit(f"for start in tl.range({first}, n, BLOCK, {how}):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
     if w.axis == 0:
+        w.emit("begun = tl.zeros([], INDEX) + start")
         columns.positions(w, "start + ")
     else:
         w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
@@ -272,7 +277,7 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
     for s in stores:
         _store(w, s)
     for r in plain:
-        block = f"tl.where(inside, {w.value(r.args[0])}, {IDENTITY[r.data]})"
+        block = f"tl.where({w.present}, {w.value(r.args[0])}, {IDENTITY[r.data]})"
         part = parts[r.number]
         if r.data == "sum":
             w.emit(f"{part} += {block}")

@@ -80,6 +80,12 @@ class Writer:
         """Return the shape of a block of so many rows and columns."""
         return f"[{rows}, {columns}]" if self.axis == 1 else f"[{columns}, {rows}]"
 
+    @property
+    def present(self) -> str:
+        """The mask of a block's elements. Rows across memory that are not there repeat the last one: no load of whole
+        blocks is masked then, and ptxas has them all in flight at once."""
+        return "column_inside" if self.axis == 0 else "inside"
+
     def unique_name(self, hint: str) -> str:
         name, count = hint, 1
         while name in self.used:
@@ -203,11 +209,15 @@ class Writer:
                 self.used.add(variable)
                 self.emit(f"{variable} = tl.minimum(tl.maximum({self.value(index)}, 0), {extent.text()} - 1)")
         by_row = any(v != INNER for v, _ in offset.terms)
-        mask = ("inside" if by_row else "column_inside") if expr.full else "row_inside"
+        own = (self.present if by_row else "column_inside") if expr.full else "row_inside" if self.axis == 1 else ""
+        mask = " & ".join(part for part in (own, guard) if part)
         place = place_of(offset) if by_row or expr.full else f"{place_of(offset)} + row * 0"
         once = all(offset.coefficient(v) is not None for v, _ in self.kernel.outer)  # else other rows read it too
         hint = ", eviction_policy=EVICT" if expr.full and once and self.kernel.outer else ""
-        text = f"tl.load({node.name}_ptr + {place}, mask={mask}{f' & {guard}' if guard else ''}, other={other}{hint})"
+        masked = f", mask={mask}, other={other}" if mask else ""
+        in_loop = expr.full and self.axis == 0 and self.mode != "columns"
+        pointer = pointer_of_lanes(f"{node.name}_ptr", offset) if in_loop else f"{node.name}_ptr + {place}"
+        text = f"tl.load({pointer}{masked}{hint})"
         if expr.type == "f":
             return f"{text}.to(tl.float32)"
         return f"{text} != 0" if expr.type == "b" else f"{text}.to(tl.int64)"
@@ -233,7 +243,7 @@ class Writer:
         """Reduce a whole row that is held in registers."""
         if self.mode not in ("held", "looped", "columns"):
             raise Unsupported("a reduction that is not ready")
-        return self.across(expr, f"tl.where(inside, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
+        return self.across(expr, f"tl.where({self.present}, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
 
     def across(self, expr: Expr, block: str) -> str:
         if expr.data in ("max", "min"):
@@ -266,6 +276,16 @@ def place_of(offset: Affine) -> str:
         return f"({rest.text()})" if len(rest.terms) + (not rest.const.equals(0)) > 1 else rest.text()
     column = INNER if inner.equals(1) else f"{INNER} * ({inner.text()})"
     return f"({rest.text()}) + {column}" if rest.terms or not rest.const.equals(0) else column
+
+
+def pointer_of_lanes(name: str, offset: Affine) -> str:
+    """Return the pointer of a block in a loop over rows across memory. Blocks differ in its scalar part alone: the
+    addresses of many loads take few registers then, and ptxas has them all on their way at once."""
+    inner = offset.coefficient(INNER)
+    if inner is None:
+        return f"{name} + {place_of(offset)}"
+    step, rest = inner.text(), offset.without(INNER).text()
+    return f"({name} + begun * ({step})) + (({rest}) + lanes * ({step}))"
 
 
 def _number(value: float) -> str:

@@ -64,6 +64,7 @@ def test_values(name: str, interpreter: Interpreter, tmp_path: Path) -> None:
 # References, sizes of a device's work, and how each kernel of a call loads from memory.
 LARGE: dict[str, tuple[str, str, dict[str, int], dict[str, str]]] = {
     "odd": ("return a0.sum(1)", X, {"b": 128, "n": 4096, "w": 4095}, {"columns_streamed": "ld"}),
+    "aligned": ("return a0.amax(1)", X, {"b": 16, "n": 4096, "w": 512}, {"columns_streamed": "ld.v4"}),
     "channels": (
         "return a0 / a0.pow(2).mean(1, keepdim=True).sqrt()",
         X,
@@ -89,12 +90,14 @@ def test_neighbours_are_read_together(name: str, tmp_path: Path) -> None:
     assert {mode: min(kinds) for mode, kinds in found.items()} == loads
 
 
-def test_a_strip_that_is_aligned_is_copied_ahead(tmp_path: Path) -> None:
-    sizes = {"b": 16, "n": 4096, "w": 512}
-    source = problem("return a0.amax(1)", X, sizes=SIZES)
+@pytest.mark.parametrize(("width", "kind", "loads"), [(511, "ld", 16), (512, "ld.v4", 4)])
+def test_a_thread_of_a_loop_loads_sixteen_elements_at_once(width: int, kind: str, loads: int, tmp_path: Path) -> None:
+    sizes = {"b": 64, "n": 1024, "w": width}
+    source = problem("return a0.sum(1)", X, sizes=SIZES)
     draft = first(source, [{"name": "large", **sizes}])
     (launch,) = compiled({"a": case(tmp_path, "large", source, [draft], [sizes])}, tmp_path)["a"]
-    assert launch["shared"] > 8192
+    assert launch["spilled"] == 0
+    assert launch["accesses"][kind] >= loads
 
 
 LONG = [{"name": "a", "b": 1, "n": 4500, "w": 5}, {"name": "b", "b": 2, "n": 6000, "w": 3}]
