@@ -22,8 +22,13 @@ _SCRIPTS = re.compile(
     re.MULTILINE,
 )
 _STAGES = "tests/evaluator/stages/test_"
-_FIRST_JUDGE = ("tests/adversarial/", *(f"{_STAGES}{name}" for name in ("admit", "baseline", "confirm")))
-"""Half of the judging, by time: the stages beside these are in the other half."""
+_FIRST_JUDGE = (
+    "tests/adversarial/",
+    "tests/evaluator/correctness/test_buffers",
+    "tests/evaluator/test_reported_cases",
+    *(f"{_STAGES}{name}" for name in ("admit", "baseline", "confirm")),
+)
+"""Half of the judging, by time: the files beside these are in the other half."""
 _CAGES = "tests/evaluator/cage/"  # whose children come from a judge's pool, and are not timed
 _LONGEST_FIRST = ("e2e", "browser", "take_home", "workers", "synthesis", "service", "db")
 """Suites with long files: these start early, or one of them runs alone in the end."""
