@@ -277,7 +277,7 @@ def _result(
     evidence["third_opinion"] = {times.workload.name: times.opinion.told(times.official_us()) for times in found}
     for times in found:
         times.heed()
-    known = {times.workload.name: times.heed_known(trial.known_us(times.workload)) for times in found}
+    known = {t.workload.name: t.heed_known(trial.known_us(t.workload, t.measurements[0].clock)) for t in found}
     if any(known.values()):
         evidence[known_times.NAME] = {name: told for name, told in known.items() if told}
     plain = is_restricted(trial.candidate.source)

@@ -160,7 +160,8 @@ class RepeatedTimes:
         """Lower the claims over Baselines that were faster in an earlier session. Return both times, to show."""
         official_us = self.official_us()
         here_us = {mode: official_us[mode] for mode in self.modes}
-        counted = known_times.counted_us(known_us, here_us)
+        by_device_clock = all(one.diagnostics.get(known_times.DEVICE_CLOCK) for one in self.measurements)
+        counted = known_times.counted_us(known_us, here_us, by_device_clock=by_device_clock)
         for mode, us in counted.items():
             self.log_ratios[mode] = known_times.shift(self.log_ratios[mode], here_us[mode], us)
             self.rounds[mode] = [one * us / here_us[mode] for one in self.rounds[mode]]

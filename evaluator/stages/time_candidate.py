@@ -41,13 +41,13 @@ class Times:
         """Return the checks that could not look, by Workload, with the reasons."""
         return {one.workload: one.diagnostics["unchecked"] for one in self.measurements}
 
-    def add(
-        self, session: DeviceSession, workload: Workload, bench: Bench, modes: Sequence[str], known: Mapping[str, float]
-    ) -> None:
-        """Add a Workload's measurement and ratios. `known` are the Baselines' times in an earlier session."""
+    def add(self, session: DeviceSession, trial: Trial, workload: Workload, bench: Bench, modes: Sequence[str]) -> None:
+        """Add a Workload's measurement and ratios."""
         one = bench.measurement("candidate", modes, copy_floor_us(session.backend, bench.bytes_moved))
         here_us = {baseline.mode: baseline.median_us for baseline in one.baselines}
-        counted = known_times.counted_us(known, here_us)
+        by_device_clock = bool(one.diagnostics.get(known_times.DEVICE_CLOCK))
+        known = trial.known_us(workload, one.clock)
+        counted = known_times.counted_us(known, here_us, by_device_clock=by_device_clock)
         if counted:
             noted = {**one.diagnostics, known_times.NAME: known_times.told(here_us, counted)}
             one = replace(one, baselines=known_times.counting(one.baselines, counted), diagnostics=noted)
@@ -84,7 +84,7 @@ def time_candidate(
                     rules, rehearse=rules.rehearse and looked, closely=rules.closely and looked, patient=False
                 )
             times.ran = bench.run(rules, sampled) or times.ran
-            times.add(session, workload, bench, modes, trial.known_us(workload))
+            times.add(session, trial, workload, bench, modes)
     return times
 
 
@@ -109,7 +109,7 @@ def look(
         with _benched(session, trial, workload, subject, reference, protocol) as (bench, modes):
             if not bench.seems_slower(protocol.look, protocol.clearly_slower * best, protocol.seems_faster * best):
                 return None
-            times.add(session, workload, bench, modes, trial.known_us(workload))
+            times.add(session, trial, workload, bench, modes)
             (mode,) = modes  # a Candidate is judged quickly against a known Baseline alone
             counted = times.measurements[-1].baselines[0].median_us
             over = known_times.shift(bench.log_ratios(mode, "candidate"), bench.baseline_time(mode).median_us, counted)

@@ -12,7 +12,7 @@ from evaluator.errors import Rejection
 from evaluator.languages import adapter
 from evaluator.languages.base import LanguageAdapter
 from evaluator.stages.stage_clock import StageClock, first_call_limit_s
-from evaluator.types import BaselineReport, Candidate, DeviceKind, Problem, Stage, Verdict, Workload
+from evaluator.types import BaselineReport, Candidate, Clock, DeviceKind, Problem, Stage, Verdict, Workload
 
 
 def secret_generator() -> torch.Generator:
@@ -55,12 +55,13 @@ class Trial:
         """Return the speedup over the fastest Baseline that is to be beaten on a Workload: at least 1."""
         return max(1.0, self.best.get(workload.name, 1.0))
 
-    def known_us(self, workload: Workload) -> Mapping[str, float]:
-        """Return the times of the Baselines in the session that measured them, by mode; nothing on a CPU, for which
-        compilers choose without a clock."""
+    def known_us(self, workload: Workload, clock: Clock) -> Mapping[str, float]:
+        """Return the times of the Baselines in the session that measured them, by mode, as far as they were taken with
+        the same clock; nothing on a CPU, for which compilers choose without one."""
         if self.baseline is None or self.kind is DeviceKind.CPU:
             return {}
-        return {one.mode: one.median_us for one in self.baseline.times if one.workload == workload.name}
+        times = (one for one in self.baseline.times if (one.workload, one.clock) == (workload.name, clock))
+        return {one.mode: one.median_us for one in times}
 
     @property
     def adapter(self) -> LanguageAdapter:

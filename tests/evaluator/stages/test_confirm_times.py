@@ -17,7 +17,17 @@ from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.confirm_times import RepeatedTimes
 from evaluator.stages.fresh_processes import EAGER, FreshProcesses
 from evaluator.timing.protocol import Promotion
-from evaluator.types import Adjustment, Candidate, DeviceKind, Language, Problem, Stage, Verdict, Workload
+from evaluator.types import (
+    Adjustment,
+    Candidate,
+    DeviceKind,
+    Language,
+    Measurement,
+    Problem,
+    Stage,
+    Verdict,
+    Workload,
+)
 from tests.evaluator.rooms import problem
 
 CANDIDATE = Candidate(source="x", language=Language.TORCH)
@@ -42,6 +52,7 @@ def test_baselines_that_were_faster_before_lower_the_claims_over_them() -> None:
     times = RepeatedTimes(Workload(name="a"))
     times.rounds = {"candidate": [5.0, 5.0], "eager": [30.0, 30.0], "compile": [20.0, 20.0], "champion": [6.0, 6.0]}
     times.log_ratios = {"eager": [math.log(6)] * 2, "compile": [math.log(4)] * 2, "champion": [math.log(1.2)] * 2}
+    times.measurements = [cast(Measurement, SimpleNamespace(diagnostics={"device_clock": True}))]
     told = times.heed_known({"eager": 30.0, "compile": 10.0, "other": 1.0})
     assert told == {"compile": {"here_us": 20.0, "counted_us": 10.0}}
     assert times.log_ratios["compile"] == pytest.approx([math.log(2)] * 2)

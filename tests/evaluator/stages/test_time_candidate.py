@@ -31,12 +31,13 @@ def baseline(mode: str, us: float) -> BaselineTime:
     return BaselineTime(mode=mode, workload="w", clock=Clock.GRAPH, median_us=us, interval_us=near)
 
 
-def bench(candidate_us: float, **baselines_us: float) -> Any:
+def bench(candidate_us: float, by_device_clock: bool, **baselines_us: float) -> Any:
     """A Bench that has timed a Candidate and Baselines."""
     measured = Measurement(
         workload="w", clock=Clock.GRAPH, samples_us=(candidate_us,), median_us=candidate_us,
         interval_us=Interval(low=candidate_us, high=candidate_us),
         baselines=tuple(baseline(mode, us) for mode, us in baselines_us.items()),
+        diagnostics={"device_clock": by_device_clock},
     )  # fmt: skip
     logs = {mode: [math.log(us / candidate_us)] * 2 for mode, us in baselines_us.items()}
     return SimpleNamespace(
@@ -47,35 +48,47 @@ def bench(candidate_us: float, **baselines_us: float) -> Any:
 SESSION = cast(Any, SimpleNamespace(backend=SimpleNamespace(copy_rate_gbs=lambda: None)))
 
 
-def added(known: dict[str, float]) -> Times:
+def trial(kind: DeviceKind, *known: BaselineTime) -> Trial:
+    """A Trial after a session that measured these Baselines."""
+    report = BaselineReport(
+        problem_hash="p",
+        device=Device(kind=kind, name="a device", uuid="0"),
+        environment=Environment(python="3.12", torch="2.13"),
+        times=known,
+    )
+    return Trial(problem=problem(), candidate=forward("return x"), kind=kind, baseline=report)
+
+
+def added(*known: BaselineTime, by_device_clock: bool = True) -> Times:
     times = Times()
-    times.add(SESSION, WORKLOAD, bench(5.0, compile=20.0, other=12.0), ["compile", "other"], known)
+    found = bench(5.0, by_device_clock, compile=20.0, other=12.0)
+    times.add(SESSION, trial(DeviceKind.CUDA, *known), WORKLOAD, found, ["compile", "other"])
     return times
 
 
 def test_a_baseline_that_was_faster_before_counts_as_it_was() -> None:
-    times = added({"compile": 10.0, "eager": 30.0})
+    times = added(baseline("compile", 10.0), baseline("eager", 30.0))
     ratios = {one.against: one.value for one in times.ratios() if one.workload is None}
     assert ratios == pytest.approx({"compile": 2.0, "other": 2.4, "fastest": 2.0})
     assert [one.median_us for one in times.measurements[0].baselines] == [10.0, 12.0]
     assert times.measurements[0].diagnostics["known_baselines"] == {"compile": {"here_us": 20.0, "counted_us": 10.0}}
 
 
+def test_times_with_the_harness_in_them_are_not_compared_with_times_without() -> None:
+    assert "known_baselines" not in added(baseline("compile", 10.0), by_device_clock=False).measurements[0].diagnostics
+
+
 def test_without_an_earlier_session_the_times_are_those_of_this_one() -> None:
-    times = added({})
+    times = added()
     ratios = {one.against: one.value for one in times.ratios() if one.workload is None}
     assert ratios == pytest.approx({"compile": 4.0, "other": 2.4, "fastest": 2.4})
     assert "known_baselines" not in times.measurements[0].diagnostics
 
 
 @pytest.mark.parametrize(("kind", "known"), [(DeviceKind.CUDA, {"compile": 10.0}), (DeviceKind.CPU, {})])
-def test_times_of_earlier_sessions_count_on_a_gpu(kind: DeviceKind, known: dict[str, float]) -> None:
-    report = BaselineReport(
-        problem_hash="p",
-        device=Device(kind=kind, name="a device", uuid="0"),
-        environment=Environment(python="3.12", torch="2.13"),
-        times=(baseline("compile", 10.0),),
-    )
-    trial = Trial(problem=problem(), candidate=forward("return x"), kind=kind, baseline=report)
-    assert trial.known_us(WORKLOAD) == known
-    assert trial.known_us(Workload(name="another")) == {}
+def test_times_of_the_same_clock_count_on_a_gpu(kind: DeviceKind, known: dict[str, float]) -> None:
+    """A kernel that no graph captures is timed call by call, and so are its comparators."""
+    one = trial(kind, baseline("compile", 10.0))
+    assert one.known_us(WORKLOAD, Clock.GRAPH) == known
+    assert one.known_us(WORKLOAD, Clock.CALLS) == {}
+    assert one.known_us(Workload(name="another"), Clock.GRAPH) == {}

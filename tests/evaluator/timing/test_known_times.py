@@ -33,9 +33,17 @@ def test_what_was_not_timed_in_both_sessions_is_not_compared() -> None:
     assert known_times.counted_us({"compile": 8.0}, {"compile": 9.0}) == {"compile": 8.0}  # eager is unknown: as it is
 
 
-@given(TIMES, TIMES)
-def test_no_claim_grows(known_us: dict[str, float], here_us: dict[str, float]) -> None:
-    counted = known_times.counted_us(known_us, here_us)
+def test_the_harness_in_a_time_is_no_slower_code() -> None:
+    known = {"eager": 28.0, "compile": 10.0}
+    assert known_times.counted_us(known, {"eager": 32.0, "compile": 14.0}, by_device_clock=False) == {}
+    assert known_times.counted_us(known, {"compile": 30.0}, by_device_clock=False) == {}
+    counted = known_times.counted_us(known, {"eager": 32.0, "compile": 24.0}, by_device_clock=False)
+    assert counted == {"compile": pytest.approx(14.0)}
+
+
+@given(TIMES, TIMES, st.booleans())
+def test_no_claim_grows(known_us: dict[str, float], here_us: dict[str, float], by_device_clock: bool) -> None:
+    counted = known_times.counted_us(known_us, here_us, by_device_clock=by_device_clock)
     assert "eager" not in counted
     for mode, us in here_us.items():
         assert known_times.shift([0.5, 0.1], us, counted.get(mode))[0] <= 0.5
