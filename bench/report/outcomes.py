@@ -285,7 +285,7 @@ def answered(record: str, proposer: str) -> str:
 
 def _counted(found: Entry) -> float:
     """Return a speedup over the faster code of each baseline (ADR 23), where a record has it."""
-    return float(found.get("counted", found["speedup"]))
+    return float(min(found.get("counted", math.inf), found["speedup"]))
 
 
 def service(record: str) -> str:

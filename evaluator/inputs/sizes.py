@@ -187,7 +187,7 @@ def _intermediate(base: Workload, shown: Sequence[Workload], keys: Sequence[str]
             yield {**base.sizes, **wanted}
 
 
-def _numbers(key: str, workloads: Sequence[Workload]) -> list[int]:
+def _numbers(key: str, workloads: Sequence[Workload | Sizes]) -> list[int]:
     """Return the integer values of a size."""
     return [value for w in workloads if type(value := w.sizes.get(key)) is int]
 
@@ -267,7 +267,7 @@ def sizes_for_one_module(
         base,
         *_of_other_kinds(base, shown),
         *near,
-        *_with_two_swapped(base, keys, {key: max(one.sizes[key] for one in every) for key in keys}),
+        *_with_two_swapped(base, keys, {key: max(_numbers(key, every)) for key in keys}),
     ]
     return [smallest, largest, *filter(same_module, between), smallest]
 

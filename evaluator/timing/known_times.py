@@ -16,6 +16,7 @@ NAME = "known_baselines"  # in diagnostics and evidence
 DEVICE_CLOCK = "device_clock"  # in diagnostics
 _EAGER = "eager"
 _SLACK = 1.05  # by which a session's times may differ
+_HARNESS_US = 5.0  # in a call that the wall clock times
 
 
 def counted_us(
@@ -24,15 +25,14 @@ def counted_us(
     """Return the microseconds that count for compiled Baselines that are slower here than they were, by mode.
 
     `known_us` are the times of the earlier session, `here_us` those of this one. Eager PyTorch, which nobody tunes,
-    tells how fast the device is now; it is as fast as then where it was not timed. Unless the times here are
-    `by_device_clock`, as Baselines' are among themselves, each call carries a part of the harness: no more than eager's
-    takes longer, and unknown without it.
+    tells how much slower the device is now; it is as fast as then where it was not timed. Unless the times here are
+    `by_device_clock`, as Baselines' are among themselves, each call carries up to `_HARNESS_US` of the harness.
     """
     both = _EAGER in known_us and _EAGER in here_us
-    pace = here_us[_EAGER] / known_us[_EAGER] if both else 1.0
-    longer = max(0.0, here_us[_EAGER] - known_us[_EAGER]) if both else math.inf
+    pace = max(1.0, here_us[_EAGER] / known_us[_EAGER]) if both else 1.0
+    more = 0.0 if by_device_clock else _HARNESS_US
     known = {mode: us for mode, us in known_us.items() if mode != _EAGER and mode in here_us}
-    expected = {mode: pace * us if by_device_clock else us + longer for mode, us in known.items()}
+    expected = {mode: pace * us + more for mode, us in known.items()}
     return {mode: us for mode, us in expected.items() if here_us[mode] > _SLACK * us}
 
 

@@ -47,6 +47,7 @@ class Rounds:
         self.tree, self._bases = self.input_maker.tree, self.input_maker.bases
         first, *others = oracle.expect(self.tree, self._bases)
         self.typical = first.with_widest_limits(others)
+        self._state_bytes = oracle.state_bytes(self.tree, self._bases[0])
         self._stateful = oracle.stateful(self.tree, self._bases[0])
         self.moves_buffers = not self._stateful and oracle.changes_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
@@ -75,7 +76,7 @@ class Rounds:
     @property
     def bytes_moved(self) -> int:
         """The bytes that a call must read and write at least: its inputs, the state that it reads, its outputs."""
-        return self.input_bytes + self.oracle.state_bytes(self.tree, self._bases[0]) + self.output_bytes
+        return self.input_bytes + self._state_bytes + self.output_bytes
 
     def planned(self, call_us: float, round_us: float) -> RoundPlan:
         """Return a round of at least `round_us` for calls that take `call_us`."""

@@ -131,7 +131,7 @@ class Decomposer:
         args = [self._argument([c.args[i] for c in calls]) for i in range(len(call.args))]
         kwargs = {k: self._argument([c.kwargs[k] for c in calls]) for k in call.kwargs}
         self.build.origin = call.op.split(".")[1]
-        if self._counts(call):
+        if self._counts(call) and type(args[1]) is int:  # as in every graph
             self.counters.append((args[0], args[1]))
             self.env[call.name] = MISSING
             return

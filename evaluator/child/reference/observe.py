@@ -20,9 +20,14 @@ _MAX_NAMES = 100
 _NO_ARITHMETIC = frozenset({"aten.clone", "aten._to_copy", "aten.copy_", "aten.copy", "aten.fill", "aten.fill_"})
 """Pointwise to torch, and only moving."""
 _GATHERS = frozenset(
-    {"aten.embedding", "aten.index", "aten._unsafe_index", "aten.index_select", "aten.gather", "aten.take"}
-)
-"""Read as much of their first argument as they return."""
+    {
+        "aten.embedding", "aten._embedding_bag", "aten._embedding_bag_forward_only", "aten.index", "aten._unsafe_index",
+        "aten.index_select", "aten.gather", "aten.take",
+    }
+)  # fmt: skip
+"""Read as much of their first argument as they return, or less."""
+_WRITES = frozenset({"aten.copy_", "aten.index_put_", "aten.fill_", "aten.zero_"})
+"""Read nothing of their first argument."""
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -36,7 +41,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: dict[str, int] = {}
         self.flops = 0
-        self._state = {_place(tensor): 0 for tensor in state}
+        self._state = {_place(tensor): 0 for tensor in state if tensor.layout is torch.strided}
+        self._read: set[tuple[Any, ...]] = set()  # views of the state
         self._formulas: dict[Any, Any] | None = None
         if arithmetic:
             from torch.utils.flop_counter import flop_registry  # noqa: PLC0415  a third of a second
@@ -47,7 +53,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = str(func.overloadpacket)
         self.counts[name] = self.counts.get(name, 0) + 1
         out = func(*args, **(kwargs or {}))
-        if self._state and not func.is_view:
+        if self._state and not func.is_view and not name.endswith("_like"):
             self._note_reads(name, args, kwargs, out)
         if self._formulas is not None:
             self.flops += _flops(self._formulas, func, args, kwargs or {}, out)
@@ -59,12 +65,19 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return sum(min(read, nbytes) for (_, nbytes), read in self._state.items())
 
     def _note_reads(self, name: str, args: Any, kwargs: Any, out: Any) -> None:
-        read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
-        for tensor in read:
+        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        for number, tensor in enumerate(given):
+            if tensor.layout is not torch.strided or (number == 0 and name in _WRITES):
+                continue
             place = _place(tensor)
-            if place in self._state:
-                gathered = name in _GATHERS and tensor is read[0] and isinstance(out, torch.Tensor)
-                self._state[place] += out.nbytes if gathered else tensor.nbytes
+            view = (place, tensor.storage_offset(), tensor.shape, tensor.stride())
+            if place not in self._state or view in self._read:
+                continue
+            if number == 0 and name in _GATHERS and isinstance(out, torch.Tensor):
+                self._state[place] += out.nbytes
+            else:
+                self._state[place] += tensor.nbytes
+                self._read.add(view)
 
 
 def _place(tensor: torch.Tensor) -> tuple[int, int]:

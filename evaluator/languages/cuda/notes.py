@@ -5,7 +5,10 @@ from __future__ import annotations
 from evaluator.languages.notes import GPU_LATENCY, Note, Topic
 
 NOTES = (
-    Note(Topic.EXP, "use exp2f, or ex2.approx where the accuracy rule allows; fold scales into log2(e)."),
+    Note(
+        Topic.EXP,
+        "exp2f of (x - maximum) * (scale * log2(e)), or ex2.approx where the accuracy rule allows; subtract first.",
+    ),
     Note(
         Topic.REDUCTION,
         "a warp a row with __shfl_xor_sync for rows up to a few thousand elements, a block with shared memory beyond.",

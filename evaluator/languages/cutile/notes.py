@@ -5,7 +5,10 @@ from __future__ import annotations
 from evaluator.languages.notes import GPU_LATENCY, Note, Topic
 
 NOTES = (
-    Note(Topic.EXP, "ct.exp2 with the scale folded into log2(e), flush_to_zero where denormals do not matter."),
+    Note(
+        Topic.EXP,
+        "ct.exp2 of (x - maximum) * (scale * log2(e)), subtract first; flush_to_zero where denormals do not matter.",
+    ),
     Note(
         Topic.REDUCTION,
         "a row that fits one tile (a power of two, edges padded with the neutral element) is read once; longer ones in "

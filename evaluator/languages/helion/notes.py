@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.languages.notes import GPU_LATENCY, Note, Topic
 
 NOTES = (
-    Note(Topic.EXP, "torch.exp2 with the scale folded into log2(e) saves a multiply an element."),
+    Note(Topic.EXP, "torch.exp2 of (x - maximum) * (scale * log2(e)) saves a multiply an element; subtract first."),
     Note(
         Topic.REDUCTION,
         "x[tile, :] with reduction_loops=[None] keeps a row in registers and reads it once; reduction_loops=[1024] "

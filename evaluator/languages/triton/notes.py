@@ -5,7 +5,11 @@ from __future__ import annotations
 from evaluator.languages.notes import GPU_LATENCY, Note, Topic
 
 NOTES = (
-    Note(Topic.EXP, "use exp2 with the scale folded into log2(e); one fewer multiply an element."),
+    Note(
+        Topic.EXP,
+        "exp2 of (x - maximum) * (scale * log2(e)) saves a multiply an element; subtract first: products that are "
+        "folded into x and the maximum apart are contracted to FMAs, and differ where logits are large.",
+    ),
     Note(
         Topic.REDUCTION,
         "a row that fits a block is read once and kept in registers; longer ones go online (running maximum and sum); "
@@ -14,7 +18,7 @@ NOTES = (
     Note(
         Topic.MATMUL,
         "tl.dot on 64- to 256-wide tiles, num_stages 3 to 5, grouped program order for L2; few tiles: split-K or "
-        "a persistent loop over tiles; on sm_90 use tensor descriptors and warp specialisation.",
+        "a persistent loop over tiles; on sm_90 use tensor descriptors.",
     ),
     Note(
         Topic.SKINNY,

@@ -112,6 +112,15 @@ def test_two_sizes_are_swapped_where_both_are_in_range() -> None:
     assert "rows=256, width=16" in found
 
 
+def test_a_size_that_one_workload_leaves_out_is_swapped_all_the_same() -> None:
+    source = SOURCE.replace('"rows": 16, "width": 256', '"rows": 16, "padding": 2').replace(
+        '"width": 512', '"width": 256'
+    )
+    problem = _problem(source.replace("width=256, **others", "width=256, padding=0"))
+    found = sizes_for_one_module(problem, problem.workloads, Sizes("small", {}), (), lambda one: True)
+    assert {"rows=17", "padding=3", "width=257"} <= set(_labels(found))
+
+
 def test_one_module_meets_equal_sizes_of_every_dtype() -> None:
     """The first dtype may decide that of a table cached by length."""
     source = SOURCE.replace('"width": 256}', '"width": 256, "dtype": "float32"}')

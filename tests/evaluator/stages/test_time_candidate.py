@@ -75,7 +75,9 @@ def test_a_baseline_that_was_faster_before_counts_as_it_was() -> None:
 
 
 def test_times_with_the_harness_in_them_are_not_compared_with_times_without() -> None:
-    assert "known_baselines" not in added(baseline("compile", 10.0), by_device_clock=False).measurements[0].diagnostics
+    assert "known_baselines" not in added(baseline("compile", 15.0), by_device_clock=False).measurements[0].diagnostics
+    slower = added(baseline("compile", 9.0), by_device_clock=False).measurements[0]
+    assert slower.diagnostics["known_baselines"] == {"compile": {"here_us": 20.0, "counted_us": 14.0}}
 
 
 def test_without_an_earlier_session_the_times_are_those_of_this_one() -> None:

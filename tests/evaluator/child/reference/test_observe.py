@@ -36,6 +36,10 @@ def test_state_counts_as_far_as_it_is_read_and_once() -> None:
         (torch.randn(2, 8) @ weight.t().to(torch.float32)).mul_(weight.sum())  # twice
         torch.nn.functional.embedding(torch.tensor([5, 7]), table)
         torch.zeros(8, 8).masked_fill(mask[:8, :8], 1.0)
+        torch.ones(8, 8).masked_fill(mask[:8, :8], 1.0)  # read already
+        torch.zeros_like(unread).add_(1)
+        unread.copy_(torch.ones(99))
+        torch.eye(3).to_sparse()
     assert recorder.state_bytes == 16 * 8 + 2 * 4 * 4 + 8 * 8
 
 
