@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from synthesis.blocks.attend import JOIN, LAUNCH, write_kernel
-from synthesis.blocks.block import MATMULS, Code, base, compute, strip
+from synthesis.blocks.block import MATMULS, Code, base, compute, strip, tuple_of
 from synthesis.blocks.factors import same
 from synthesis.blocks.tile import Tile, attempt, covers, evaluate, reads, symbols, walk
 from synthesis.expr import Expr
@@ -237,7 +237,7 @@ class Attention:
         host.used_symbols |= set(sizes)
         pairs, rows = product(self.pairs.values(), self.one), self.queries * (self.group or self.one)
         numbers = [host.size(s) for s in (pairs, rows, self.keys, depth, depth_v)]
-        listed = ", ".join([f"({', '.join(arguments)},)", f"({', '.join(sizes)}{',' if sizes else ''})"])
+        listed = f"{tuple_of(arguments)}, {tuple_of(sizes)}"
         kind, safe = host.dtype(self.found.q.dtype), self.found.safe
         more = (", shared=True" if self.shared else "") + (", pieces=True" if self.pieces else "")
         host.lines.append(f"_attend({name}, {out}, {', '.join(numbers)}, {listed}, _TYPES[{kind}], safe={safe}{more})")

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code, compute
-from synthesis.blocks.groups import flat, norm_of, over_channels
+from synthesis.blocks.block import Code, tuple_of
+from synthesis.blocks.groups import flat, over_channels, use_norm
 from synthesis.blocks.tile import Pen, Tile, evaluate, reads, symbols, whole
 from synthesis.errors import Unsupported
 from synthesis.expr import Expr
@@ -37,16 +37,12 @@ def use_batch(root: Node, users: Callable[[Node], list[Node]], one: Size) -> boo
 
     Return whether there is such a block.
     """
-    norm = norm_of(root, users, BATCH_NORM)
-    if norm is None:
-        return False
-    try:
+
+    def fit(norm: Node) -> tuple[Batch, list[Node]]:
         block = _fit(root, norm, one)
-    except Unsupported:
-        return False
-    read = [*block.vectors.values(), *reads([block.out], [block.normal])]
-    compute(root, block, [block.x, *read])
-    return True
+        return block, [block.x, *block.vectors.values(), *reads([block.out], [block.normal])]
+
+    return use_norm(root, users, BATCH_NORM, fit)
 
 
 def _fit(root: Node, norm: Node, one: Size) -> Batch:
@@ -111,7 +107,7 @@ class Batch:
         out = host.allocate(node, host.device())
         host.used_symbols |= set(sizes)
         numbers = [host.size(s) for s in (self.batch, self.channels, self.length)]
-        given = [f"({', '.join(one)}{',' if one else ''})" for one in ([*vectors.values(), *tensors], sizes)]
+        given = [tuple_of([*vectors.values(), *tensors]), tuple_of(sizes)]
         kernel = f"normalise_{node.name}"
         host.lines.append(f"_batch({', '.join([kernel, source, out, *numbers, *given])})")
         pen = Pen(self.root.dtype == "float32", {*NAMES.split(), *sizes, *(f"{n.name}_ptr" for n in loads)})
@@ -180,21 +176,37 @@ def summarise_slices(
     total += tl.sum((mean - total) * count) / tl.sum(count)
     tl.store(means_ptr + channel * parts + part, total)
     tl.store(squares_ptr + channel * parts + part, tl.sum(square + count * (mean - total) * (mean - total)))'''
+
+
+def joined(row: str, counts: str, count: str) -> str:
+    """Return the lines that join the summaries of a row: its `mean` and `variance` from those of its slices.
+
+    `counts` are the elements of each slice, `count` all of them. Means are summed relative to one of them, so that sums
+    lose no digits far from zero.
+    """
+    return f"""    other = tl.arange(0, PARTS)
+    known = other < parts
+    means = tl.load(of_means + {row} * parts + other, mask=known, other=0.0)
+    squares = tl.load(of_squares + {row} * parts + other, mask=known, other=0.0)
+    counts = tl.where(known, {counts}, 0).to(tl.float32)
+    count = {count}
+    mean = tl.load(of_means + {row} * parts)
+    mean += tl.sum(tl.where(known, means - mean, 0.0) * counts) / count
+    apart = tl.where(known, means - mean, 0.0)
+    variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / count"""
+
+
 JOIN = f"""    \"\"\"Join the summaries of a channel, and write a slice of it: the last ones first.\"\"\"
     zero = tl.zeros([1, 1], tl.float32)
     program = tl.num_programs(0) - 1 - tl.program_id(0)
 {SLICED.replace("channel =", "o1 =")}
-    other = tl.arange(0, PARTS)
-    known = other < parts
-    means = tl.load(of_means + o1 * parts + other, mask=known, other=0.0)
-    squares = tl.load(of_squares + o1 * parts + other, mask=known, other=0.0)
-    images = tl.minimum(IMAGES, batch - other // slices * IMAGES)
-    counts = tl.where(known, images * tl.minimum(SLICE, length - other % slices * SLICE), 0).to(tl.float32)
-    count = tl.sum(counts)
-    mean = tl.load(of_means + o1 * parts)
-    mean += tl.sum(tl.where(known, means - mean, 0.0) * counts) / count
-    apart = tl.where(known, means - mean, 0.0)
-    variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / count"""
+{
+    joined(
+        "o1",
+        "tl.minimum(IMAGES, batch - other // slices * IMAGES) * tl.minimum(SLICE, length - other % slices * SLICE)",
+        "tl.sum(counts)",
+    )
+}"""
 STEPS = """    for step in range(0, steps):
         o0 = image + (step if IMAGES > 1 else 0)
         j = first + (0 if IMAGES > 1 else step * BLOCK) + tl.arange(0, BLOCK)[None, :]
@@ -202,7 +214,7 @@ STEPS = """    for step in range(0, steps):
         at = (o0 * channels + o1) * length + j
         x = tl.load(of_x + at, mask=inside, other=0, eviction_policy="evict_first").to(tl.float32)"""
 NAMES = (
-    "zero program slices o0 o1 part first image own steps other known means squares images counts count mean apart j at"
+    "zero program slices o0 o1 part first image own steps other known means squares counts count mean apart j at"
     " variance scale weight bias step inside x normal parts of_x of_means of_squares"
 )
 LAUNCH = '''

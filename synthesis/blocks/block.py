@@ -38,6 +38,11 @@ def compute(node: Node, block: Block, inputs: Iterable[Node]) -> None:
     node.inputs = tuple({id(i): i for i in inputs}.values())
 
 
+def tuple_of(texts: Iterable[str]) -> str:
+    """Return a tuple of expressions, whatever their number."""
+    return f"({''.join(f'{text}, ' for text in texts).rstrip()})"
+
+
 def strip(node: Node) -> Node:
     """Return the node below casts."""
     while node.kind == "pointwise" and node.fn == "cast":

@@ -3,10 +3,10 @@ program, else one that summarises each channel and one that normalises it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from synthesis.blocks.block import Code, compute
+from synthesis.blocks.block import Block, Code, compute, tuple_of
 from synthesis.blocks.tile import Tile, TileWriter, attempt, evaluate, reads, symbols, whole
 from synthesis.errors import Unsupported
 from synthesis.expr import Expr
@@ -29,39 +29,12 @@ def use_groups(root: Node, users: Callable[[Node], list[Node]], one: Size) -> bo
 
     Return whether there is such a block.
     """
-    norm = norm_of(root, users, GROUP_NORM)
-    if norm is None:
-        return False
-    try:
+
+    def fit(norm: Node) -> tuple[Groups, list[Node]]:
         block = _fit(root, norm, one)
-    except Unsupported:
-        return False
-    compute(root, block, reads([block.x_of_channel, block.out_of_channel], [block.normal]))
-    return True
+        return block, reads([block.x_of_channel, block.out_of_channel], [block.normal])
 
-
-def norm_of(root: Node, users: Callable[[Node], list[Node]], call: str) -> Node | None:
-    """Return the one normalisation by a library that `root` is or follows element by element, without other uses."""
-    cone = _cone(root)
-    found = [n for n in cone if n.fn == call]
-    inside = {id(n) for n in cone}
-    if len(found) != 1 or any(id(u) not in inside for n in cone if n is not root for u in users(n)):
-        return None
-    return found[0]
-
-
-def _cone(root: Node) -> list[Node]:
-    """Return the element-wise nodes down to the first library calls, these included."""
-    found: dict[int, Node] = {}
-
-    def visit(node: Node) -> None:
-        if id(node) not in found and node.kind in ("pointwise", "library"):
-            found[id(node)] = node
-            for child in node.inputs if node.kind == "pointwise" else ():
-                visit(child)
-
-    visit(root)
-    return list(found.values())
+    return use_norm(root, users, GROUP_NORM, fit)
 
 
 def _fit(root: Node, norm: Node, one: Size) -> Groups:
@@ -77,11 +50,7 @@ def _fit(root: Node, norm: Node, one: Size) -> Groups:
         raise Unsupported("groups without elements")
     build = Builder(one)
     normal = Node("normal", "library", "normal", (), (batch, channels, length), "float32")
-    value = normal
-    for fn, vector in (("mul", weight), ("add", bias)):
-        if vector is not None:
-            value = build.pointwise(fn, value, build.reshape(vector, (channels, one)), dtype="float32")
-    value.dtype = norm.dtype if value is not normal else "float32"
+    value = affine(build, normal, weight, bias, (channels, one), norm.dtype)
     out = flat(root, norm, value, build, lambda node: over_channels(node, norm, build, normal.shape))
     source = build.reshape(x if x.kind in (*HEADS, "library", "item") else _leaf(x), normal.shape)
 
@@ -107,6 +76,49 @@ def _leaf(node: Node) -> Node:
     return node
 
 
+def use_norm(
+    root: Node, users: Callable[[Node], list[Node]], call: str, fit: Callable[[Node], tuple[Block, Iterable[Node]]]
+) -> bool:
+    """Let a block compute `root`, a normalisation by a library or an element-wise result of one that has no other use.
+
+    `fit` returns the block for a normalisation, and what it reads, or raises Unsupported. Return whether there is such
+    a block.
+    """
+    norm = _norm_of(root, users, call)
+    if norm is None:
+        return False
+    try:
+        block, inputs = fit(norm)
+    except Unsupported:
+        return False
+    compute(root, block, inputs)
+    return True
+
+
+def _norm_of(root: Node, users: Callable[[Node], list[Node]], call: str) -> Node | None:
+    """Return the one normalisation by a library that `root` is or follows element by element, without other uses."""
+    cone = _cone(root)
+    found = [n for n in cone if n.fn == call]
+    inside = {id(n) for n in cone}
+    if len(found) != 1 or any(id(u) not in inside for n in cone if n is not root for u in users(n)):
+        return None
+    return found[0]
+
+
+def _cone(root: Node) -> list[Node]:
+    """Return the element-wise nodes down to the first library calls, these included."""
+    found: dict[int, Node] = {}
+
+    def visit(node: Node) -> None:
+        if id(node) not in found and node.kind in ("pointwise", "library"):
+            found[id(node)] = node
+            for child in node.inputs if node.kind == "pointwise" else ():
+                visit(child)
+
+    visit(root)
+    return list(found.values())
+
+
 def flat(node: Node, norm: Node, value: Node, build: Builder, operand: Callable[[Node], Node]) -> Node:
     """Return the same element-wise result with `value` for the norm, and with what `operand` makes of other tensors."""
     if node is norm:
@@ -128,6 +140,18 @@ def over_channels(node: Node, norm: Node, build: Builder, shape: tuple[Size, ...
     if node.rank >= rest and all(s.equals(1) for s in node.shape[node.rank - rest :]):
         return build.reshape(node, (*node.shape[: node.rank - rest], build.one))
     raise Unsupported("an operand of another shape")
+
+
+def affine(
+    build: Builder, normal: Node, weight: Node | None, bias: Node | None, shape: tuple[Size, ...], dtype: str
+) -> Node:
+    """Return normalised values times `weight` plus `bias`, reshaped, as far as there are any: of `dtype` then."""
+    value = normal
+    for fn, vector in (("mul", weight), ("add", bias)):
+        if vector is not None:
+            value = build.pointwise(fn, value, build.reshape(vector, shape), dtype="float32")
+    value.dtype = dtype if value is not normal else "float32"
+    return value
 
 
 @dataclass(slots=True)
@@ -162,7 +186,7 @@ class Groups:
         host.used_symbols |= set(sizes)
         numbers = [host.size(s) for s in (self.batch, self.channels, self.length)]
         names = f"hold_groups_{name}, summarise_{name}, normalise_{name}"
-        listed = f"({', '.join(arguments)},), ({', '.join(sizes)}{',' if sizes else ''})"
+        listed = f"{tuple_of(arguments)}, {tuple_of(sizes)}"
         host.lines.append(f"_groups({names}, {out}, {', '.join(numbers)}, {self.groups}, {listed})")
         return Code(kernels, {"groups": LAUNCH}, dict(TUNABLES), pieces)
 

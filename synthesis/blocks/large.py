@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from synthesis.blocks.block import Code
+from synthesis.blocks.block import Code, tuple_of
 from synthesis.blocks.factors import renamed
 from synthesis.blocks.tile import Pen, Tile, symbols, walk, whole
 from synthesis.expr import INNER, Expr, Table
@@ -104,7 +104,7 @@ def write_large(block: Product, host: Host, node: Node) -> Code:
     out = host.allocate(node, host.device())
     host.used_symbols |= set(sizes)
     rows, columns, depth = (host.size(s) for s in (block.rows, block.columns, block.depth))
-    listed = f"({', '.join(arguments)},), ({', '.join(sizes)}{',' if sizes else ''})"
+    listed = f"{tuple_of(arguments)}, {tuple_of(sizes)}"
     launch = f"_large_shared({name}, join_{name}" if shared else f"_large({name}"
     host.lines.append(f"{launch}, {out}, {rows}, {columns}, {depth}, {listed})")
     return Code(texts, {"large_shared": SHARED} if shared else {"large": LAUNCH}, dict(TUNABLES), pieces)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synthesis.blocks.batch import SUMMARISE, TUNABLES
-from synthesis.blocks.block import Code, compute
-from synthesis.blocks.groups import flat, norm_of
+from synthesis.blocks.batch import SUMMARISE, TUNABLES, joined
+from synthesis.blocks.block import Code, tuple_of
+from synthesis.blocks.groups import affine, flat, use_norm
 from synthesis.blocks.tile import Pen, Tile, evaluate, reads, symbols, whole
 from synthesis.errors import Unsupported
 from synthesis.expr import Expr
@@ -22,8 +22,8 @@ from synthesis.host import Host
 
 LAYER_NORM = "aten.layer_norm.default"
 NAMES = (
-    "zero o0 j program first own other known means squares counts mean apart variance scale start x normal inside"
-    " column_inside parts row_count"
+    "zero o0 j program first own other known means squares counts count mean apart of_means of_squares variance scale"
+    " start x normal inside column_inside parts row_count"
 )
 
 
@@ -32,16 +32,12 @@ def use_long_rows(root: Node, users: Callable[[Node], list[Node]], one: Size) ->
 
     Return whether there is such a block.
     """
-    norm = norm_of(root, users, LAYER_NORM)
-    if norm is None:
-        return False
-    try:
+
+    def fit(norm: Node) -> tuple[LongRows, list[Node]]:
         block = _fit(root, norm, one)
-    except Unsupported:
-        return False
-    others = [n for n in reads([block.out], [block.normal]) if n is not block.x]
-    compute(root, block, [block.x, *others])
-    return True
+        return block, [block.x, *(n for n in reads([block.out], [block.normal]) if n is not block.x)]
+
+    return use_norm(root, users, LAYER_NORM, fit)
 
 
 def _fit(root: Node, norm: Node, one: Size) -> LongRows:
@@ -58,12 +54,7 @@ def _fit(root: Node, norm: Node, one: Size) -> LongRows:
     lead, row = x.shape[:-rank], x.shape[-rank:]
     rows, length, build = product(lead, one), product(row, one), Builder(one)
     normal = Node("normal", "library", "normal", (), (rows, length), "float32")
-    value = normal
-    for fn in ("weight", "bias"):
-        if given.get(fn) is not None:
-            vector = build.reshape(given[fn], (length,))
-            value = build.pointwise("mul" if fn == "weight" else "add", value, vector, dtype="float32")
-    value.dtype = norm.dtype if value is not normal else "float32"
+    value = affine(build, normal, given.get("weight"), given.get("bias"), (length,), norm.dtype)
 
     def operand(node: Node) -> Node:
         """Return a tensor over (rows, all of a row). Raise Unsupported."""
@@ -101,7 +92,7 @@ class LongRows:
         name = f"normalise_{node.name}"
         pointers = [f"{n.name}_ptr" for n in loads]
         pen = Pen(self.root.dtype == "float32", {*NAMES.split(), *sizes, *pointers})
-        given = ["rows_ptr", *pointers, "out_ptr", "means_ptr", "squares_ptr", *sizes, "parts"]
+        given = ["rows_ptr", *pointers, "out_ptr", "of_means", "of_squares", *sizes, "parts"]
         constants = ("SLICE", "PARTS", "BLOCK", "WHOLE", "INDEX")
         listed = ", ".join([*given, *(f"{c}: tl.constexpr" for c in constants)])
         pen.lines += ["@triton.jit", f"def {name}({listed}):"]
@@ -112,29 +103,21 @@ class LongRows:
         source, arguments = host.contiguous(self.x), [host.contiguous(n) for n in loads]
         out = host.allocate(node, host.device())
         host.used_symbols |= set(sizes)
-        listed = f"({', '.join(arguments)}{',' if arguments else ''}), ({', '.join(sizes)}{',' if sizes else ''})"
+        listed = f"{tuple_of(arguments)}, {tuple_of(sizes)}"
         host.lines.append(
             f"_long_rows({name}, {source}, {out}, {host.size(self.rows)}, {host.size(self.length)}, {listed})"
         )
         return Code([SUMMARISE, "\n".join(pen.lines)], {"long_rows": LAUNCH}, dict(TUNABLES), pen.pieces)
 
 
-HEAD = '''    """Join the summaries of a row, and write a slice of it: the last ones first."""
+HEAD = f'''    """Join the summaries of a row, and write a slice of it: the last ones first."""
     zero = tl.zeros([1, 1], tl.float32)
     program = tl.num_programs(0) - 1 - tl.program_id(0)
     row_count = tl.num_programs(0) // parts
     o0 = (program % row_count).to(INDEX)  # programs that follow each other share the weights of a slice
     first = program // row_count * SLICE
     own = tl.minimum(SLICE, LENGTH - first)
-    other = tl.arange(0, PARTS)
-    known = other < parts
-    means = tl.load(means_ptr + o0 * parts + other, mask=known, other=0.0)
-    squares = tl.load(squares_ptr + o0 * parts + other, mask=known, other=0.0)
-    counts = tl.where(known, tl.minimum(SLICE, LENGTH - other * SLICE), 0).to(tl.float32)
-    mean = tl.load(means_ptr + o0 * parts)
-    mean += tl.sum(tl.where(known, means - mean, 0.0) * counts) / LENGTH
-    apart = tl.where(known, means - mean, 0.0)
-    variance = (tl.sum(squares) + tl.sum(apart * apart * counts)) / LENGTH
+{joined("o0", "tl.minimum(SLICE, LENGTH - other * SLICE)", "LENGTH")}
     scale = 1.0 / tl.sqrt(variance + EPS)
     for start in range(0, own, BLOCK):
         j = (first + start).to(INDEX) + tl.arange(0, BLOCK)[None, :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from synthesis.blocks.block import Code
+from synthesis.blocks.block import Code, tuple_of
 from synthesis.blocks.factors import renamed, sums_inside
 from synthesis.blocks.launch import BESIDE, GROUPED, LAUNCH, TUNABLES, VECTOR_LAUNCH, VECTOR_TUNABLES
 from synthesis.blocks.narrow import narrow
@@ -42,7 +42,7 @@ def write_product(block: Product, host: Host, node: Node) -> Code:
     arguments += [host.allocate(n, host.device()) for n, _ in block.more]
     host.used_symbols |= set(sizes)
     rows, columns, depth = (host.size(s) for s in (block.rows, block.columns, block.depth))
-    listed = f"({', '.join(arguments)},), ({', '.join(sizes)}{',' if sizes else ''})"
+    listed = f"{tuple_of(arguments)}, {tuple_of(sizes)}"
     kind, beside = f"_TYPES[{host.dtype(block.a.dtype)}]", ""
     if block.operand.scale is not None:
         beside = f', BESIDE=CONFIG["BESIDE"] and {kind} is not tl.float16'  # float16 overflows before it is scaled
