@@ -101,6 +101,7 @@ class Subject:
         self.value_sets: Counter[str] = Counter()  # of a reference: turns of each at varied sizes (`values.in_turn`)
         self.dimensions: Mapping[str, int] | None = None  # of a reference (`oracle.dimensions`); None: not known yet
         self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made, or kept
+        self.state_bytes: dict[str, int] = {}  # of a reference's parameters and buffers that a call reads, by its sizes
         self.positive_buffers: set[str] | None = None  # of a reference: values below zero make NaN; None: not known yet
 
     @classmethod
@@ -375,14 +376,11 @@ class Subject:
         return {str(name)[:100]: count for name, count in list(found.items())[:100] if type(count) is int}
 
     def flops(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> int | None:
-        """Return the floating-point operations of one call as torch counts them: a claim, for reports.
-
-        None: not known.
-        """
+        """Return the floating-point operations of one call as torch counts them: a claim. None: not known."""
         found = self._observed(tree, tensors, timeout_s=timeout_s, arithmetic=True).get("flops")
         return found if type(found) is int and 0 < found < 2**63 else None
 
-    def state_bytes(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> int | None:
+    def read_state_bytes(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> int | None:
         """Return the bytes of parameters and buffers that one call reads, each once: a claim. None: not known."""
         found = self._observed(tree, tensors, timeout_s=timeout_s).get("state_bytes")
         return found if type(found) is int and 0 <= found < 2**63 else None

@@ -22,7 +22,7 @@ from evaluator.oracle import units, vanishing
 from evaluator.oracle.reference_model import CALL_S, ReferenceModel
 from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_statistics
 from evaluator.subject import Lifting, Result, Subject
-from evaluator.types import Problem
+from evaluator.types import Problem, canonical_json
 
 _SLOW_CALL_S = 0.1  # longer calls are timed twice before they widen limits
 _UNPERTURBED = Lifting()
@@ -51,7 +51,6 @@ class Oracle(ReferenceModel):
         self._own_constants: bool | None = None  # True: constants stay in the reference's precision
         self._vanishing: frozenset[int] | None = None  # outputs of which float64 leaves nothing
         self._on_grid: bool | None = None  # True: draws lie on thresholds of comparisons
-        self._state_bytes: int | None = None  # None: not known yet
 
     @property
     def precision(self) -> str:
@@ -117,11 +116,12 @@ class Oracle(ReferenceModel):
 
         Those that it does not read do not count, and of a table that it looks up only the rows that it takes.
         """
-        if self._state_bytes is None:
-            read = self.subject.state_bytes(tree, tensors, timeout_s=CALL_S)
+        known, sizes = self._subject.state_bytes, canonical_json(self.sizes)
+        if sizes not in known:
+            read = self.subject.read_state_bytes(tree, tensors, timeout_s=CALL_S)
             whole = values.bytes_of([*self.parameters.values(), *self.buffers.values()])
-            self._state_bytes = whole if read is None else read
-        return self._state_bytes
+            known[sizes] = whole if read is None else read
+        return known[sizes]
 
     def expect(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], rounding: Sequence[values.Rounding] = ()
