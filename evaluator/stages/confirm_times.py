@@ -24,6 +24,7 @@ from evaluator.timing import known_times, stats, third_opinion
 from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import CLOSE_LOOKS
+from evaluator.timing.overhead import DEVICE_CLOCK
 from evaluator.timing.protocol import Promotion, TimingProtocol
 from evaluator.timing.third_opinion import ThirdOpinion
 from evaluator.types import (
@@ -160,7 +161,7 @@ class RepeatedTimes:
         """Lower the claims over Baselines that were faster in an earlier session. Return both times, to show."""
         official_us = self.official_us()
         here_us = {mode: official_us[mode] for mode in self.modes}
-        by_device_clock = all(one.diagnostics.get(known_times.DEVICE_CLOCK) for one in self.measurements)
+        by_device_clock = all(one.diagnostics.get(DEVICE_CLOCK) for one in self.measurements)
         counted = known_times.counted_us(known_us, here_us, by_device_clock=by_device_clock)
         for mode, us in counted.items():
             self.log_ratios[mode] = known_times.shift(self.log_ratios[mode], here_us[mode], us)

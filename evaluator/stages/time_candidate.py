@@ -21,6 +21,7 @@ from evaluator.subject import Subject
 from evaluator.timing import known_times, stats
 from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
+from evaluator.timing.overhead import DEVICE_CLOCK
 from evaluator.timing.protocol import TimingProtocol
 from evaluator.timing.speedups import speedups
 from evaluator.types import LibraryPolicy, Measurement, Problem, Ratio, Stage, Verdict, Workload
@@ -45,7 +46,7 @@ class Times:
         """Add a Workload's measurement and ratios."""
         one = bench.measurement("candidate", modes, copy_floor_us(session.backend, bench.bytes_moved))
         here_us = {baseline.mode: baseline.median_us for baseline in one.baselines}
-        by_device_clock = bool(one.diagnostics.get(known_times.DEVICE_CLOCK))
+        by_device_clock = bool(one.diagnostics.get(DEVICE_CLOCK))
         known = trial.known_us(workload, one.clock)
         counted = known_times.counted_us(known, here_us, by_device_clock=by_device_clock)
         if counted:

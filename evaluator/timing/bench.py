@@ -25,7 +25,7 @@ from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import ContenderRound
 from evaluator.timing.integrity import CHECKS, CLOSE_LOOKS
 from evaluator.timing.integrity.session import TimedSession
-from evaluator.timing.overhead import ClockRule
+from evaluator.timing.overhead import DEVICE_CLOCK, ClockRule
 from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
 from evaluator.timing.rounds import Rounds, bounded, ends_after
 from evaluator.timing.sampling import sample_functions
@@ -329,7 +329,7 @@ class Bench:
                 "null_overhead_us": {str(n): round(us, 2) for n, us in overhead.wall_us.items()},
                 "null_idle_us": {str(n): round(us, 2) for n, us in overhead.idle_us.items()},
                 "overhead_share": rule.share,
-                "device_clock": bool(rule.slack and overhead.device_us),
+                DEVICE_CLOCK: bool(rule.slack and overhead.device_us),
                 "median_us_by_round": {str(n): statistics.median(s) for n, s in one.adjusted_samples().items()},
             },
         )

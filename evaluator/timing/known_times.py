@@ -13,7 +13,6 @@ from dataclasses import replace
 from evaluator.types import BaselineTime, Interval
 
 NAME = "known_baselines"  # in diagnostics and evidence
-DEVICE_CLOCK = "device_clock"  # in diagnostics
 _EAGER = "eager"
 _SLACK = 1.05  # by which a session's times may differ
 _HARNESS_US = 5.0  # in a call that the wall clock times

@@ -13,6 +13,10 @@ from evaluator.timing.protocol import TimingProtocol
 _MOST_OFF = 0.98  # of a round: a time is positive
 
 
+DEVICE_CLOCK = "device_clock"
+"""In diagnostics: whether the device's own clock gave the times."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClockRule:
     """One rule for the times of all contenders of a session.

@@ -56,7 +56,7 @@ def http(guarded_app: FastAPI, engine: Engine) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="module")
 def kept(settings: Settings) -> list[tuple[Estate, Rows]]:
-    """What the first test of an estate made in this database, for the others: a Run takes a second."""
+    """Keep the rows of the first estate in this database for later tests: a Run takes a second."""
     return []
 
 
